@@ -1,0 +1,453 @@
+//! The questions, their answers and the verdict.
+//!
+//! The judge never sees the run, only what was recorded: everything here is a function of a [`History`]. What may be
+//! imported: the history, and backoff for the rule of chance. `check/delivery.rs` says what became of every (client,
+//! publication) pair, `check/reconnect.rs` who was away when, `check/chance.rs` what luck could have done,
+//! `check/generator.rs` how late herd itself was.
+
+pub mod chance;
+pub mod delivery;
+pub mod generator;
+pub mod reconnect;
+pub mod timeline;
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::history::{ClientId, Elapsed, History, Seq};
+
+/// What a question came to. The order is the order of precedence, written here and nowhere else: merging is `max`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Outcome {
+    /// It holds.
+    Pass,
+    /// It could not be judged.
+    Unknown,
+    /// It doesn't hold.
+    Fail,
+}
+
+impl Outcome {
+    /// The word in every report.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Pass => "pass",
+            Self::Unknown => "unknown",
+            Self::Fail => "fail",
+        }
+    }
+}
+
+impl fmt::Display for Outcome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+/// A question that users can name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Check {
+    /// Per wave: last minus first reconnect reaches the limit, on dialled and on opened.
+    ReconnectSpread,
+    /// Most attempts past TCP connect in any sliding window, as a share of the wave's clients.
+    Peak,
+    /// Every dropped client came back within the limit.
+    AllReconnected,
+    /// Every pair delivered once.
+    ExactlyOnce,
+    /// Events arrive in the server's own order at each client.
+    Order,
+    /// Clients that the server told to reload.
+    Resets,
+    /// Waves that no trigger caused.
+    Relapse,
+    /// From a client's drop until it is caught up.
+    Recovery,
+    /// herd's own lag, drops, descriptors, ports.
+    Generator,
+}
+
+impl Check {
+    /// All of them, in the order of the reports.
+    pub const ALL: [Self; 9] = [
+        Self::ReconnectSpread,
+        Self::Peak,
+        Self::AllReconnected,
+        Self::ExactlyOnce,
+        Self::Order,
+        Self::Resets,
+        Self::Relapse,
+        Self::Recovery,
+        Self::Generator,
+    ];
+
+    /// The name in every report.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::ReconnectSpread => "reconnect-spread",
+            Self::Peak => "peak",
+            Self::AllReconnected => "all-reconnected",
+            Self::ExactlyOnce => "exactly-once",
+            Self::Order => "order",
+            Self::Resets => "resets",
+            Self::Relapse => "relapse",
+            Self::Recovery => "recovery",
+            Self::Generator => "generator",
+        }
+    }
+
+    /// The question, in one sentence.
+    #[must_use]
+    pub fn question(self) -> &'static str {
+        match self {
+            Self::ReconnectSpread => {
+                "per wave: last minus first reconnect reaches the limit, on dialled and on opened"
+            }
+            Self::Peak => {
+                "most attempts past TCP connect in any sliding window, as a share of the wave's clients"
+            }
+            Self::AllReconnected => {
+                "every dropped client came back within the limit; gave-up and fatal apart"
+            }
+            Self::ExactlyOnce => {
+                "every pair delivered once: late, lost, duplicated, unexpected, conflict = 0, and resume was exercised"
+            }
+            Self::Order => "events arrive in the server's own order at each client",
+            Self::Resets => "clients that the server told to reload",
+            Self::Relapse => "waves that no trigger caused",
+            Self::Recovery => "from a client's drop until it is caught up, at p99",
+            Self::Generator => "herd's own lag, drops, descriptors, ports",
+        }
+    }
+}
+
+impl fmt::Display for Check {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+/// One answer with its evidence.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Finding {
+    /// Which question.
+    #[serde(rename = "name")]
+    pub check: Check,
+    /// Of which outage (from 1); none = of the whole run.
+    pub outage: Option<u32>,
+    /// The answer.
+    pub outcome: Outcome,
+    /// What was measured, as people read it ("1.52 s", "3 lost, 1 duplicated").
+    pub measured: String,
+    /// What was asked for, as people read it.
+    pub limit: String,
+    /// One or two sentences: why, and what would decide where it is unknown. Empty for a plain pass.
+    pub why: String,
+}
+
+/// What went wrong with one (client, event) pair.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Wrong {
+    /// Published, due, never delivered.
+    Lost,
+    /// Delivered after the settle limit.
+    Late,
+    /// Delivered again.
+    Duplicated,
+    /// Delivered after one that comes later in the server's order.
+    Reordered,
+    /// Delivered though its publication definitely failed or never was.
+    Unexpected,
+    /// The same id with another content.
+    Conflict,
+}
+
+/// One offending (client, event) pair.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Offender {
+    /// What is wrong.
+    pub wrong: Wrong,
+    /// Which client.
+    pub client: ClientId,
+    /// herd's number as sent, where there is one.
+    pub seq: Option<Seq>,
+    /// The event's id, where it is known.
+    pub id: Option<String>,
+    /// When the offending receipt arrived; none where nothing did.
+    pub at: Option<Elapsed>,
+}
+
+/// A number of milliseconds with its fraction, as reports show it.
+pub type Ms = f64;
+
+/// One outage in numbers; the shape is that of `summary.json`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct OutageFacts {
+    /// From 1.
+    pub outage: u32,
+    /// `child`, `command` or `wait`.
+    pub trigger: String,
+    /// When it was triggered, since the run began.
+    pub trigger_ms: Option<Ms>,
+    /// When the first client lost its connection.
+    pub first_drop_ms: Option<Ms>,
+    /// When the last one did.
+    pub last_drop_ms: Option<Ms>,
+    /// When the target was ready again.
+    pub ready_ms: Option<Ms>,
+    /// Clients that lost their connection.
+    pub dropped: u32,
+    /// Of these, clients that came back.
+    pub reconnected: u32,
+    /// Of these, clients whose policy gave up.
+    pub gave_up: u32,
+    /// Sessions that were too short to be a reconnect (rule 1).
+    pub flapped: u32,
+    /// The reconnects' distribution over all waves.
+    pub reconnect: ReconnectFacts,
+    /// Attempts by outcome.
+    pub attempts: AttemptFacts,
+    /// From each client's drop until it was caught up.
+    pub recovery_ms: Option<Percentiles>,
+    /// Clients that had a publication answered while they were away.
+    pub exposed_clients: u32,
+    /// Drops close together.
+    pub waves: Vec<WaveFacts>,
+}
+
+/// How reconnects lie in time; all none where nobody came back.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct ReconnectFacts {
+    /// The first, since the run began.
+    pub first_ms: Option<Ms>,
+    /// The last, since the run began.
+    pub last_ms: Option<Ms>,
+    /// Last minus first, on opened.
+    pub span_ms: Option<Ms>,
+    /// Last minus first, on dialled.
+    pub dialled_span_ms: Option<Ms>,
+    /// Between the 5th and the 95th percentile, on opened.
+    pub p5_p95_ms: Option<Ms>,
+    /// Most reconnects in any 100 ms.
+    pub peak_100ms: u32,
+    /// Most reconnects in any second.
+    pub peak_1s: u32,
+}
+
+/// Attempts of an outage; `total` is the sum of the other counts.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AttemptFacts {
+    /// All.
+    pub total: u64,
+    /// Became a reconnect.
+    pub opened: u64,
+    /// TCP connect refused.
+    pub refused: u64,
+    /// TCP connect timed out.
+    pub timeout: u64,
+    /// Handshake failed.
+    pub handshake: u64,
+    /// Opened, but too short to count.
+    pub flapped: u64,
+    /// Most attempts past TCP connect in any second.
+    pub peak_1s: u64,
+}
+
+/// Percentiles in milliseconds.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Percentiles {
+    /// Median.
+    pub p50: Ms,
+    /// 90th.
+    pub p90: Ms,
+    /// 99th.
+    pub p99: Ms,
+    /// Largest.
+    pub max: Ms,
+}
+
+/// One wave in numbers.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct WaveFacts {
+    /// From 1, within its outage.
+    pub wave: u32,
+    /// Clients that lost their connection in it.
+    pub dropped: u32,
+    /// Of these, clients that came back.
+    pub reconnected: u32,
+    /// Last minus first reconnect, on opened.
+    pub span_ms: Option<Ms>,
+    /// Last minus first reconnect, on dialled.
+    pub dialled_span_ms: Option<Ms>,
+    /// Most attempts past TCP connect in any peak window.
+    pub peak_1s: u64,
+}
+
+/// Pairs and receipts; `expected` = delivered + late + lost + reset + absent.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DeliveryFacts {
+    /// (client, expected publication) pairs that are due.
+    pub expected: u64,
+    /// Arrived in time.
+    pub delivered: u64,
+    /// Arrived after the settle limit.
+    pub late: u64,
+    /// Never arrived.
+    pub lost: u64,
+    /// Covered by a reload that the server asked for.
+    pub reset: u64,
+    /// That client never came back.
+    pub absent: u64,
+    /// Receipts of an event that the client had.
+    pub duplicated: u64,
+    /// Duplicates that the protocol allows and marks.
+    pub redelivered: u64,
+    /// Receipts after one that comes later in the server's order.
+    pub reordered: u64,
+    /// Receipts of events whose publication failed or never was.
+    pub unexpected: u64,
+    /// Receipts of events whose publication's fate was unknown.
+    pub recovered: u64,
+    /// Receipts of another run's, stream's or epoch's events.
+    pub foreign: u64,
+    /// Receipts of the same id with another content.
+    pub conflict: u64,
+}
+
+/// Publications by fate.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PublicationFacts {
+    /// All, priming included.
+    pub sent: u64,
+    /// Accepted.
+    pub acked: u64,
+    /// Definitely not accepted.
+    pub failed: u64,
+    /// Answer lost.
+    pub unknown: u64,
+    /// Stored twice after a repeat: two ids for one number.
+    pub double_stored: u64,
+}
+
+/// How late herd itself was.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct GeneratorFacts {
+    /// Dialled minus due, of all dials and publications.
+    pub lag_ms: LagFacts,
+    /// User and system CPU seconds.
+    pub cpu_s: f64,
+    /// Peak resident memory, bytes.
+    pub rss_peak_bytes: u64,
+}
+
+/// herd's lag in milliseconds.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct LagFacts {
+    /// Median.
+    pub p50: Ms,
+    /// 99th percentile.
+    pub p99: Ms,
+    /// Largest.
+    pub max: Ms,
+}
+
+/// What came of one resume.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ResumeOutcome {
+    /// Nothing is missing.
+    Resumed,
+    /// The server announced that the client must reload.
+    Reset,
+    /// History gone or cursor unknown, and nothing said so.
+    MissedReset,
+    /// The server refused the cursor.
+    Refused,
+    /// Connected and pinged, but no events while others got them.
+    NeverResumed,
+}
+
+impl ResumeOutcome {
+    /// The word in every report.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Resumed => "resumed",
+            Self::Reset => "reset",
+            Self::MissedReset => "missed-reset",
+            Self::Refused => "refused",
+            Self::NeverResumed => "never-resumed",
+        }
+    }
+}
+
+/// What the judge says of one session, for the lists of rows.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SessionFacts {
+    /// The outage (from 1) that it came back from; 0 = the ramp.
+    pub outage: u32,
+    /// The wave (from 1) within it; 0 = the ramp.
+    pub wave: u32,
+    /// Too short to be a reconnect (rule 1).
+    pub flapped: bool,
+    /// What came of its resume; none where it carried no cursor.
+    pub resume: Option<ResumeOutcome>,
+    /// When it was caught up (rule 16).
+    pub caught_up: Option<Elapsed>,
+}
+
+/// One client's loss of its connection and what followed: a row of `reconnects.csv`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Return {
+    /// From 1.
+    pub outage: u32,
+    /// From 1, within the outage.
+    pub wave: u32,
+    /// Who.
+    pub client: ClientId,
+    /// When it lost its connection (half-open: since the cut).
+    pub dropped: Elapsed,
+    /// The client's session that was the reconnect (index from 0); none = never came back.
+    pub session: Option<usize>,
+    /// Attempts from the drop to the reconnect, that one included.
+    pub attempts: u32,
+}
+
+/// All answers together, with the numbers they rest on.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Verdict {
+    /// The worst of the findings.
+    pub outcome: Outcome,
+    /// Every answer, in the order of [`Check::ALL`] and of the outages.
+    pub findings: Vec<Finding>,
+    /// Every outage in numbers.
+    pub outages: Vec<OutageFacts>,
+    /// Pairs and receipts.
+    pub delivery: DeliveryFacts,
+    /// Publications by fate.
+    pub publications: PublicationFacts,
+    /// herd's own lag.
+    pub generator: GeneratorFacts,
+    /// The first offending pairs, at most [`MAX_OFFENDERS`].
+    pub offenders: Vec<Offender>,
+    /// Every loss of connection and what followed, by outage, wave, client.
+    pub returns: Vec<Return>,
+    /// For each client of the history, for each of its sessions.
+    pub sessions: Vec<Vec<SessionFacts>>,
+}
+
+/// How many offending pairs a verdict names.
+pub const MAX_OFFENDERS: usize = 100;
+
+/// Judges a history.
+#[must_use]
+pub fn judge(history: &History) -> Verdict {
+    let _ = history;
+    todo!("by the helper")
+}

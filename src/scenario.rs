@@ -1,0 +1,226 @@
+//! What the user wrote, typed and validated: a TOML file overridden by flags.
+//!
+//! This file knows names, units, defaults and contradictions. It opens no socket, starts nothing and never expands
+//! `{env:..}` or `{file:..}`, so that what is stored of it holds no secret.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::backoff::Backoff;
+use crate::history::{DeliveryMode, IdKind, PolicySource, Shard, Source};
+use crate::profile::ProfileName;
+
+/// A run as it was asked for, every default filled in.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Scenario {
+    /// The file's stem, or `default`.
+    pub name: String,
+    /// Clients over all shards.
+    pub clients: u32,
+    /// Drawn where the user gave none.
+    pub seed: u64,
+    /// This process's share.
+    pub shard: Shard,
+    /// The server under test.
+    pub target: Target,
+    /// How connections are made and read.
+    pub connect: Connect,
+    /// When clients come back.
+    pub policy: Policy,
+    /// What is restarted, how often.
+    pub outage: Outage,
+    /// Who publishes, how fast.
+    pub publish: Publish,
+    /// What must hold.
+    pub checks: Checks,
+    /// Where results go.
+    pub output: Output,
+    /// What was implied rather than said, one sentence each; printed before the run.
+    pub implied: Vec<String>,
+}
+
+/// The server under test.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Target {
+    /// Who runs it.
+    pub server: Server,
+    /// The clients' URL, a template: `{after}`, `{client}`, `{n}`, `{port}`, `{env:NAME}`, `{file:PATH}`.
+    pub url: String,
+    /// Readiness probe: an `http://` URL that must answer 2xx, or none = a TCP connect to the target.
+    pub ready: Option<String>,
+    /// How long the server may take to be ready at first.
+    pub ready_limit: Duration,
+}
+
+/// Who runs the server under test.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Server {
+    /// This binary's `serve`, as a child process.
+    Embedded {
+        /// Further arguments for `serve`, such as `--defect NAME` or `--keep N`.
+        args: Vec<String>,
+    },
+    /// A command that herd starts and supervises (by `sh -c`); `{port}` in it is a free port, `PORT` in its environment.
+    Command(String),
+    /// Somebody else.
+    Remote,
+}
+
+/// How herd stops a server that it supervises.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StopSignal {
+    /// SIGTERM, then SIGKILL after the grace.
+    Term,
+    /// SIGKILL.
+    Kill,
+}
+
+/// How connections are made and read.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Connect {
+    /// What is said over the transport.
+    pub profile: ProfileName,
+    /// JSON Pointer of the id.
+    pub id: String,
+    /// JSON Pointer of herd's number; none = the usual places.
+    pub seq: Option<String>,
+    /// How the target's ids are compared.
+    pub ids: IdKind,
+    /// Whether ids are declared to have no holes.
+    pub contiguous: bool,
+    /// Header lines `Name: value`, templates.
+    pub headers: Vec<String>,
+    /// Local addresses to dial from, used in turn.
+    pub source_ips: Vec<std::net::IpAddr>,
+    /// First connects are spread evenly over this.
+    pub ramp: Duration,
+    /// Limit of one TCP connect, and of one handshake.
+    pub timeout: Duration,
+    /// The largest message, bytes.
+    pub max_message: usize,
+}
+
+/// When clients come back.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Policy {
+    /// The preset's name.
+    pub name: String,
+    /// The policy itself.
+    pub backoff: Backoff,
+    /// Who chose it.
+    pub source: PolicySource,
+}
+
+/// What is restarted, how often.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Outage {
+    /// Who does it.
+    pub trigger: Trigger,
+    /// How many times.
+    pub count: u32,
+    /// How long a supervised server stays down.
+    pub down: Duration,
+    /// Time between all primed (or the last outage settled) and the trigger.
+    pub steady: Duration,
+    /// A pause longer than this ends a rollout that herd waits for.
+    pub quiet_period: Duration,
+}
+
+/// Who causes an outage.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Trigger {
+    /// herd restarts the server that it supervises.
+    Child {
+        /// How it is stopped.
+        signal: StopSignal,
+        /// How long it may take after SIGTERM.
+        grace: Duration,
+    },
+    /// A command (by `sh -c`) restarts the target.
+    Command {
+        /// The command line.
+        command: String,
+        /// How long it may take.
+        limit: Duration,
+    },
+    /// Somebody restarts it within a limit.
+    Wait {
+        /// The limit.
+        limit: Duration,
+    },
+}
+
+/// Who publishes, how fast.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Publish {
+    /// The way.
+    pub via: Via,
+    /// Publications a second.
+    pub rate: f64,
+    /// The body, a template: `{seq}`, `{payload}`.
+    pub body: String,
+    /// JSON Pointer of the id in the answer.
+    pub answer_id: String,
+    /// JSON Pointer of the position in the answer, where there is one.
+    pub answer_position: Option<String>,
+    /// Whether an unknown publication may be sent again (rule 11 of judgement).
+    pub idempotent: bool,
+}
+
+impl Publish {
+    /// Who publishes.
+    #[must_use]
+    pub fn source(&self) -> Source {
+        if self.via == Via::Observe {
+            Source::Others
+        } else {
+            Source::Herd
+        }
+    }
+}
+
+/// A way to publish.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Via {
+    /// POST to a URL (a template), one event a request.
+    Http {
+        /// The URL.
+        url: String,
+        /// Header lines `Name: value`, templates.
+        headers: Vec<String>,
+    },
+    /// A long-lived process (by `sh -c`) that gets an event a line on stdin.
+    Command(String),
+    /// Others publish.
+    Observe,
+}
+
+/// What must hold.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Checks {
+    /// Limit of `reconnect-spread`.
+    pub min_spread: Duration,
+    /// Limit of `peak`, a share from 0 to 1.
+    pub max_peak: f64,
+    /// Window of `peak`.
+    pub peak_window: Duration,
+    /// Delivery that must hold.
+    pub delivery: DeliveryMode,
+    /// How many clients may be told to reload.
+    pub max_resets: u32,
+    /// The settle limit.
+    pub settle: Duration,
+    /// Limit of `all-reconnected`; none = derived from the policy.
+    pub reconnect_limit: Option<Duration>,
+    /// Limit of `recovery` at p99; none = only reported.
+    pub max_recovery: Option<Duration>,
+}
+
+/// Where results go.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Output {
+    /// The directory; none = `reports/<time>-<scenario>`.
+    pub dir: Option<PathBuf>,
+    /// Files besides the history.
+    pub formats: Vec<crate::report::Format>,
+}

@@ -1,0 +1,3 @@
+//! The reference server; to be written.
+
+pub mod defect;
