@@ -1,0 +1,476 @@
+//! The report for people: 80 columns, the verdict first, then what it rests on.
+//!
+//! A pure function to text: whoever prints it decides where and whether in colour. Whatever a server sent, or a user
+//! wrote, is escaped and cut before it stands here.
+
+mod chart;
+mod offenders;
+mod text;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use crate::check::{Finding, OutageFacts, Outcome, Percentiles};
+use crate::history::{AttemptOutcome, End, History, Mark};
+
+use super::Input;
+use super::escape::{safe, width};
+use text::{COLUMNS, Page, Tone, bytes, count, counted, duration, ms, wrap};
+
+pub use text::Colour;
+
+/// Columns before the text of an entry.
+const INDENT: usize = 13;
+/// More findings than this, and those that pass are only counted.
+const ROWS: usize = 24;
+/// The most lines of notes, frames and the like.
+const SAMPLE: usize = 5;
+
+/// The report of a run; `files` are those that were written, none for a report on its own.
+#[must_use]
+pub fn render(input: &Input<'_>, files: &[PathBuf], colour: Colour) -> String {
+    let mut page = Page::new(colour);
+    page.blank();
+    verdict(&mut page, input);
+    unread(&mut page, input.history);
+    outages(&mut page, input);
+    chart::draw(&mut page, input.history, input.verdict);
+    checks(
+        &mut page,
+        &input.summary.checks,
+        input.summary.outages.len(),
+    );
+    numbers(&mut page, input);
+    offenders::tell(&mut page, input.history, input.verdict);
+    page.blank();
+    places(&mut page, files);
+    repeat(&mut page, input);
+    page.finish()
+}
+
+fn tone(outcome: Outcome) -> Tone {
+    match outcome {
+        Outcome::Pass => Tone::Good,
+        Outcome::Unknown => Tone::Doubtful,
+        Outcome::Fail => Tone::Bad,
+    }
+}
+
+/// One line of what a server or a user wrote.
+fn line(text: &str) -> String {
+    safe(text, 3 * COLUMNS)
+}
+
+fn verdict(page: &mut Page, input: &Input<'_>) {
+    let summary = input.summary;
+    let label = summary.ending().to_uppercase();
+    let tone = tone(summary.outcome);
+    let mut say = |n: usize, text: &str| {
+        let label = if n == 0 { label.as_str() } else { "" };
+        page.entry((tone, label), INDENT, (Tone::Title, text));
+    };
+    let mut n = 0;
+    if let Some(text) = ending(input.history) {
+        say(n, &text);
+        n += 1;
+    }
+    let open: Vec<_> = summary
+        .checks
+        .iter()
+        .filter(|f| f.outcome == summary.outcome && f.outcome != Outcome::Pass)
+        .collect();
+    for finding in open.iter().take(SAMPLE) {
+        let name = name(finding, summary.outages.len());
+        say(n, &format!("{name}: {}", line(&finding.measured)));
+        n += 1;
+    }
+    if open.len() > SAMPLE {
+        say(n, &format!("and {} more", open.len() - SAMPLE));
+    } else if n == 0 {
+        say(
+            n,
+            &format!(
+                "all {} passed",
+                counted(summary.checks.len() as u64, "check")
+            ),
+        );
+    }
+    page.entry((Tone::Plain, ""), INDENT, (Tone::Quiet, &subject(input)));
+}
+
+/// How the run ended, where that was not as planned.
+fn ending(history: &History) -> Option<String> {
+    let clients = counted(history.header.clients, "client");
+    let shards = history.header.shard.of as usize;
+    match history.end() {
+        None => Some("the history has no end: herd was killed, or the file was cut".into()),
+        Some(End::Interrupted { .. }) => Some("stopped early; what was recorded is kept".into()),
+        Some(End::NotConnected { connected }) => Some(format!(
+            "{} of {clients} connected; nothing was restarted",
+            count(*connected)
+        )),
+        Some(End::NotPrimed { primed }) => Some(format!(
+            "{} of {clients} received a priming event; nothing was restarted",
+            count(*primed)
+        )),
+        Some(End::NoRestart) => Some("nobody restarted the server within the limit".into()),
+        Some(End::Broken { why }) => Some(line(why)),
+        Some(End::Complete) if history.shards.len() < shards => Some(format!(
+            "{} of {shards} shards are here; give herd check all of them",
+            history.shards.len()
+        )),
+        Some(End::Complete) => None,
+    }
+}
+
+fn subject(input: &Input<'_>) -> String {
+    let summary = input.summary;
+    format!(
+        "{}, {}, {}; backoff {}, profile {}, target {}, seed {}",
+        counted(summary.clients, "client"),
+        counted(summary.outages.len() as u64, "outage"),
+        counted(summary.publications.sent, "publication"),
+        line(&summary.backoff),
+        line(&summary.profile),
+        line(&summary.target),
+        summary.seed,
+    )
+}
+
+/// Frames that could not be read: all that there is to go by where nobody was primed.
+fn unread(page: &mut Page, history: &History) {
+    let mut frames: Vec<_> = history
+        .clients
+        .iter()
+        .flat_map(|c| c.unread.iter().map(move |(at, text)| (*at, c.id, text)))
+        .collect();
+    frames.sort_by_key(|(at, client, _)| (*at, *client));
+    let unprimed = matches!(history.end(), Some(End::NotPrimed { .. }));
+    if frames.is_empty() {
+        if unprimed {
+            page.blank();
+            let text =
+                "no frame was unread: the server sent nothing, or none with herd's number in it";
+            page.entry((Tone::Title, "Unread"), INDENT, (Tone::Plain, text));
+        }
+        return;
+    }
+    let told = if unprimed { SAMPLE } else { 1 };
+    page.blank();
+    for (n, (at, client, text)) in frames.iter().take(told).enumerate() {
+        let label = if n == 0 { "Unread" } else { "" };
+        let when = ms(at.millis());
+        let text = format!("client {} at {when}: {}", count(client.0), line(text));
+        page.entry((Tone::Title, label), INDENT, (Tone::Plain, &text));
+    }
+    if frames.len() > told {
+        let more = format!("and {} more", count((frames.len() - told) as u64));
+        page.entry((Tone::Plain, ""), INDENT, (Tone::Quiet, &more));
+    }
+}
+
+fn outages(page: &mut Page, input: &Input<'_>) {
+    let outages = &input.summary.outages;
+    if outages.is_empty() {
+        return;
+    }
+    page.blank();
+    for outage in outages {
+        let label = format!("Outage {}", outage.outage);
+        page.entry(
+            (Tone::Title, &label),
+            INDENT,
+            (Tone::Plain, &course(outage)),
+        );
+        for text in [spread(outage), dials(outage)].into_iter().flatten() {
+            page.entry((Tone::Plain, ""), INDENT, (Tone::Plain, &text));
+        }
+    }
+}
+
+fn course(outage: &OutageFacts) -> String {
+    let mut parts = vec![line(&outage.trigger)];
+    if let Some(at) = outage.first_drop_ms.or(outage.trigger_ms) {
+        parts[0] += &format!(" at {}", ms(at));
+        if let Some(ready) = outage.ready_ms {
+            parts[0] += &format!(", ready {} later", ms(ready - at));
+        }
+    }
+    parts.push(format!("{} dropped", count(outage.dropped)));
+    parts.push(format!("{} reconnected", count(outage.reconnected)));
+    if outage.gave_up > 0 {
+        parts.push(format!("{} gave up", count(outage.gave_up)));
+    }
+    if outage.waves.len() > 1 {
+        parts.push(counted(outage.waves.len() as u64, "wave"));
+    }
+    parts.join(", ")
+}
+
+fn spread(outage: &OutageFacts) -> Option<String> {
+    let r = &outage.reconnect;
+    let mut text = format!("reconnects within {}", ms(r.span_ms?));
+    if let Some(span) = r.dialled_span_ms {
+        text += &format!(" (dialled within {})", ms(span));
+    }
+    if let Some(middle) = r.p5_p95_ms {
+        text += &format!(", the middle 90 % within {}", ms(middle));
+    }
+    Some(text + &format!(", at most {} in a second", count(r.peak_1s)))
+}
+
+fn dials(outage: &OutageFacts) -> Option<String> {
+    let a = &outage.attempts;
+    let parts: Vec<_> = [
+        (a.opened, "opened"),
+        (a.refused, "refused"),
+        (a.timeout, "timeout"),
+        (a.handshake, "handshake"),
+        (a.flapped, "flapped"),
+    ]
+    .into_iter()
+    .filter(|(n, _)| *n > 0)
+    .map(|(n, word)| format!("{} {word}", count(n)))
+    .collect();
+    let dials = counted(a.total, "dial");
+    (a.total > 0).then(|| format!("{dials}: {}", parts.join(", ")))
+}
+
+/// The check's name, with the outage where there are several.
+fn name(finding: &Finding, outages: usize) -> String {
+    match finding.outage {
+        Some(outage) if outages > 1 => format!("{} {outage}", finding.check),
+        _ => finding.check.to_string(),
+    }
+}
+
+fn checks(page: &mut Page, findings: &[Finding], outages: usize) {
+    if findings.is_empty() {
+        return;
+    }
+    let (names, measured) = if outages > 1 { (20, 25) } else { (17, 28) };
+    let limits = COLUMNS - INDENT - names - measured - 2;
+    page.blank();
+    page.line(&[(
+        Tone::Quiet,
+        &format!(
+            "  {:<11}{:<names$}{:<measured$}  limit",
+            "outcome", "check", "measured"
+        ),
+    )]);
+    let terse = findings.len() > ROWS;
+    let shown = |f: &&Finding| !terse || f.outcome != Outcome::Pass;
+    for finding in findings.iter().filter(shown) {
+        let value = wrap(&line(&finding.measured), measured);
+        let limit = wrap(&line(&finding.limit), limits);
+        for n in 0..value.len().max(limit.len()) {
+            let (outcome, name) = if n == 0 {
+                (finding.outcome.name(), name(finding, outages))
+            } else {
+                ("", String::new())
+            };
+            let value = value.get(n).map_or("", String::as_str);
+            let pad = measured.saturating_sub(width(value)) + 2;
+            page.line(&[
+                (tone(finding.outcome), &format!("  {outcome:<11}")),
+                (Tone::Plain, &format!("{name:<names$}{value}{:pad$}", "")),
+                (Tone::Quiet, limit.get(n).map_or("", String::as_str)),
+            ]);
+        }
+        if !finding.why.is_empty() {
+            let why = safe(&finding.why, 8 * COLUMNS);
+            page.entry((Tone::Plain, ""), INDENT, (Tone::Plain, &why));
+        }
+    }
+    let hidden = findings.len() - findings.iter().filter(shown).count();
+    if hidden > 0 {
+        let text = format!("and {} passed", count(hidden as u64));
+        page.entry((Tone::Plain, ""), INDENT, (Tone::Quiet, &text));
+    }
+}
+
+fn numbers(page: &mut Page, input: &Input<'_>) {
+    page.blank();
+    let mut entry = |label: &str, text: &str| {
+        page.entry((Tone::Title, label), INDENT, (Tone::Plain, text));
+    };
+    let summary = input.summary;
+    let d = &summary.delivery;
+    entry(
+        "Delivery",
+        &format!(
+            "{} expected = {} delivered + {} late + {} lost + {} reset + {} absent",
+            count(d.expected),
+            count(d.delivered),
+            count(d.late),
+            count(d.lost),
+            count(d.reset),
+            count(d.absent),
+        ),
+    );
+    entry(
+        "",
+        &format!(
+            "{} duplicated, {} redelivered, {} reordered, {} unexpected, {} recovered, {} foreign, {} conflict",
+            count(d.duplicated),
+            count(d.redelivered),
+            count(d.reordered),
+            count(d.unexpected),
+            count(d.recovered),
+            count(d.foreign),
+            count(d.conflict),
+        ),
+    );
+    let p = &summary.publications;
+    entry(
+        "Published",
+        &format!(
+            "{} sent: {} acked, {} failed, {} unknown, {} double-stored",
+            count(p.sent),
+            count(p.acked),
+            count(p.failed),
+            count(p.unknown),
+            count(p.double_stored),
+        ),
+    );
+    for outage in &summary.outages {
+        if let Some(recovery) = &outage.recovery_ms {
+            let label = match summary.outages.len() {
+                1 => "Recovery".to_owned(),
+                _ => format!("Recovery {}", outage.outage),
+            };
+            entry(&label, &percentiles(recovery));
+        }
+    }
+    for (label, counts) in [
+        ("Resumes", resumes(input)),
+        ("Drops", drops(input.history)),
+        ("Refusals", refusals(input.history)),
+    ] {
+        if let Some(text) = tally(counts) {
+            entry(label, &text);
+        }
+    }
+    let g = &summary.generator;
+    entry(
+        "herd itself",
+        &format!(
+            "lag p50 {}, p99 {}, max {}; {:.1} s CPU, {} at most",
+            ms(g.lag_ms.p50),
+            ms(g.lag_ms.p99),
+            ms(g.lag_ms.max),
+            g.cpu_s,
+            bytes(g.rss_peak_bytes),
+        ),
+    );
+    for note in notes(input.history).iter().take(SAMPLE) {
+        entry("Note", note);
+    }
+}
+
+fn percentiles(p: &Percentiles) -> String {
+    format!(
+        "p50 {}, p90 {}, p99 {}, max {}, from a client's drop until caught up",
+        ms(p.p50),
+        ms(p.p90),
+        ms(p.p99),
+        ms(p.max)
+    )
+}
+
+type Counts = BTreeMap<String, u64>;
+
+/// What came of each resume.
+fn resumes(input: &Input<'_>) -> Counts {
+    let mut counts = Counts::new();
+    for facts in input.verdict.sessions.iter().flatten() {
+        if let Some(resume) = facts.resume {
+            *counts.entry(resume.name().into()).or_default() += 1;
+        }
+    }
+    counts
+}
+
+/// Why sessions ended, but for herd's own end of the run.
+fn drops(history: &History) -> Counts {
+    let mut counts = Counts::new();
+    let sessions = history.clients.iter().flat_map(|c| &c.sessions);
+    for session in sessions.filter(|s| s.dropped().is_some()) {
+        if let Some((_, cause)) = &session.closed {
+            *counts.entry(offenders::cause(cause)).or_default() += 1;
+        }
+    }
+    counts
+}
+
+/// What servers answered to handshakes that failed, and what herd's own side refused.
+fn refusals(history: &History) -> Counts {
+    let mut counts = Counts::new();
+    for attempt in history.clients.iter().flat_map(|c| &c.attempts) {
+        let what = match &attempt.outcome {
+            AttemptOutcome::Handshake {
+                status: Some(status),
+                ..
+            } => format!("status {status}"),
+            AttemptOutcome::Handshake { status: None, why } => safe(why, COLUMNS / 2),
+            AttemptOutcome::Local(why) => format!("here: {}", safe(why, COLUMNS / 2)),
+            _ => continue,
+        };
+        *counts.entry(what).or_default() += 1;
+    }
+    counts
+}
+
+/// The commonest first.
+fn tally(counts: Counts) -> Option<String> {
+    let mut counts: Vec<_> = counts.into_iter().collect();
+    counts.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
+    let others: u64 = counts.iter().skip(SAMPLE).map(|(_, n)| n).sum();
+    let mut parts: Vec<_> = counts
+        .iter()
+        .take(SAMPLE)
+        .map(|(what, n)| format!("{} {what}", count(*n)))
+        .collect();
+    if others > 0 {
+        parts.push(format!("{} others", count(others)));
+    }
+    (!parts.is_empty()).then(|| parts.join(", "))
+}
+
+fn notes(history: &History) -> Vec<String> {
+    let noted = |(at, mark): &(crate::history::Elapsed, Mark)| match mark {
+        Mark::Note { text } => Some(line(text)),
+        Mark::Died { status } => Some(format!(
+            "the server ended by itself {} into the run: {}",
+            duration(at.duration()),
+            line(status)
+        )),
+        _ => None,
+    };
+    history.marks.iter().filter_map(noted).collect()
+}
+
+fn places(page: &mut Page, files: &[PathBuf]) {
+    let Some(first) = files.first() else { return };
+    let dir = first.parent().unwrap_or(Path::new(""));
+    let names: Vec<_> = files
+        .iter()
+        .map(|file| {
+            let name = file.strip_prefix(dir).unwrap_or(file);
+            line(&name.to_string_lossy())
+        })
+        .collect();
+    let dir = format!("{}/", line(&dir.to_string_lossy()));
+    page.entry((Tone::Title, "Files"), INDENT, (Tone::Plain, &dir));
+    page.entry((Tone::Plain, ""), INDENT, (Tone::Quiet, &names.join(" ")));
+}
+
+/// A command is neither cut nor wrapped, wider than the page or not: it must work when copied.
+fn repeat(page: &mut Page, input: &Input<'_>) {
+    let command = safe(&input.history.header.repeat, usize::MAX);
+    let margin = format!("{:<INDENT$}", "  Again");
+    page.line(&[(Tone::Title, &margin), (Tone::Plain, &command)]);
+}
+
+#[cfg(test)]
+mod tests;
