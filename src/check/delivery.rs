@@ -6,7 +6,7 @@
 //!
 //! How it goes: `catalogue.rs` decides once what there was to deliver and what each distinct event means (`contents.rs`
 //! for ids with several contents, `observe.rs` where others publish), `walk.rs` reads one client after the other and
-//! counts, with `presence.rs` for deadlines, `order.rs` for what comes later, `resets.rs` for what a reload covers and
+//! counts, `pairs.rs` ends its pairs, with `presence.rs` for deadlines, `order.rs` for what comes later, `resets.rs` for what a reload covers and
 //! `visit.rs` for what came of a resume; `findings.rs` says what the counts mean and `explain.rs` how people read it.
 //! It takes time linear in the receipts and memory for one client at a time.
 
@@ -17,6 +17,7 @@ mod explain;
 mod findings;
 mod observe;
 mod order;
+mod pairs;
 mod presence;
 mod resets;
 mod visit;

@@ -241,8 +241,11 @@ impl Case<'_> {
         }
         for (outage, exposure) in counted {
             let (k, n, outage) = (exposure.exposed, exposure.returning, outage.outage);
-            if n == 0 {
+            let lost = self.timeline.returns.iter().any(|r| r.outage == outage);
+            if n == 0 && lost {
                 unseen.push(format!("nobody came back in outage {outage}"));
+            } else if n == 0 && !self.timeline.returns.is_empty() {
+                unseen.push(format!("no client lost its connection in outage {outage}"));
             } else if k * 2 < n {
                 unseen.push(format!(
                     "resume not exercised: in outage {outage} only {k} of {n} returning clients had a publication answered while they were away; raise --rate or --down"

@@ -8,14 +8,14 @@ use std::ops::Range;
 
 use super::bits::Bits;
 use super::catalogue::{Catalogue, Meaning};
-use super::explain::{self, Loss};
+use super::explain;
 use super::order::{Order, Progress};
 use super::presence::Presence;
 use super::resets::Covers;
 use super::visit::{Holdings, Visit};
 use crate::check::timeline::Timeline;
 use crate::check::{DeliveryFacts, MAX_OFFENDERS, Offender, ResumeOutcome, Return, Wrong};
-use crate::history::{Client, Elapsed, End, Entry, EventIx, Fate, History, Receipt, Seq, Source};
+use crate::history::{Client, Elapsed, Entry, EventIx, Fate, History, Receipt, Seq, Source};
 
 /// What all clients share.
 pub(super) struct Scene<'a> {
@@ -48,38 +48,30 @@ pub(super) struct Totals {
 
 /// One client's state while its entries are read.
 pub(super) struct Walk<'s, 'a> {
-    scene: &'s Scene<'a>,
-    totals: &'s mut Totals,
+    pub(super) scene: &'s Scene<'a>,
+    pub(super) totals: &'s mut Totals,
     pub(super) client: &'a Client,
-    place: usize,
+    pub(super) place: usize,
     pub(super) presence: Presence,
     /// Received since the last reset.
-    held: Bits,
+    pub(super) held: Bits,
     /// Received at all.
-    got: Bits,
+    pub(super) got: Bits,
     /// Covered by a reset.
-    covered: Bits,
-    resets: Vec<(Elapsed, Bits)>,
-    progress: Progress,
+    pub(super) covered: Bits,
+    pub(super) resets: Vec<(Elapsed, Bits)>,
+    pub(super) progress: Progress,
     /// Of items that may have several copies: those received since the last reset.
-    copies: HashMap<u32, Vec<EventIx>>,
+    pub(super) copies: HashMap<u32, Vec<EventIx>>,
     /// Of ids that were used again: the number that this client has under it since the last reset.
-    reused: HashMap<u32, Option<Seq>>,
-    visit: Option<Visit>,
-    told: bool,
-    late: u64,
+    pub(super) reused: HashMap<u32, Option<Seq>>,
+    pub(super) visit: Option<Visit>,
+    pub(super) told: bool,
+    pub(super) late: u64,
     /// The items that the client must get.
-    due: Range<u32>,
-    first: Option<Elapsed>,
-    offences: Vec<(Elapsed, Offender)>,
-}
-
-/// How a pair ended that was never delivered.
-enum Missing {
-    Lost,
-    Reset,
-    Absent,
-    NotDue,
+    pub(super) due: Range<u32>,
+    pub(super) first: Option<Elapsed>,
+    pub(super) offences: Vec<(Elapsed, Offender)>,
 }
 
 impl<'s, 'a> Walk<'s, 'a> {
@@ -298,75 +290,6 @@ impl<'s, 'a> Walk<'s, 'a> {
                 .map(|dropped| catalogue.between(dropped, sessions[session].dialled).len());
             let longest = &mut self.totals.longest_absence;
             *longest = (*longest).max(away.unwrap_or(0) as u32);
-        }
-    }
-
-    fn missing(&self, x: u32) -> Missing {
-        let history = self.scene.history;
-        let deadline = self.presence.deadline(self.scene.catalogue.item(x).known);
-        let reset = self.resets.iter().find(|(_, covered)| covered.has(x));
-        let whole = matches!(history.end(), Some(End::Complete));
-        match (deadline, reset) {
-            // Overdue before the reload was asked for: the reload doesn't undo it.
-            (Some(due), Some((at, _))) if due < *at => Missing::Lost,
-            (_, Some(_)) => Missing::Reset,
-            (Some(due), None) if due <= history.horizon => Missing::Lost,
-            (Some(_), None) => Missing::NotDue,
-            (None, None) if whole || self.client.quit.is_some() => Missing::Absent,
-            (None, None) => Missing::NotDue,
-        }
-    }
-
-    /// Ends every pair of the client.
-    fn pairs(&mut self) {
-        let due = self.due.clone();
-        let (mut lost, mut reset, mut absent, mut not_due) = (Vec::new(), 0, 0, 0);
-        for x in self.got.missing(due.clone()) {
-            match self.missing(x) {
-                Missing::Lost => lost.push(x),
-                Missing::Reset => reset += 1,
-                Missing::Absent => absent += 1,
-                Missing::NotDue => not_due += 1,
-            }
-        }
-        let delivered = self.got.count(due) - self.late;
-        let facts = &mut self.totals.facts;
-        facts.delivered += delivered;
-        facts.late += self.late;
-        facts.lost += lost.len() as u64;
-        facts.reset += reset;
-        facts.absent += absent;
-        facts.expected += delivered + self.late + lost.len() as u64 + reset + absent;
-        if matches!(self.scene.history.end(), Some(End::Complete)) {
-            self.totals.unobserved += not_due;
-        }
-        self.told |= reset > 0;
-        self.lose(&lost);
-    }
-
-    fn lose(&mut self, lost: &[u32]) {
-        let catalogue = self.scene.catalogue;
-        if !lost.is_empty() && !self.totals.examples.contains_key(&Wrong::Lost) {
-            let loss = Loss {
-                history: self.scene.history,
-                catalogue,
-                client: self.client,
-                presence: &self.presence,
-                lost,
-                outcomes: &self.totals.resumes[self.place],
-            };
-            self.totals.examples.insert(Wrong::Lost, loss.explain());
-        }
-        for x in lost.iter().take(MAX_OFFENDERS) {
-            let item = catalogue.item(*x);
-            let offender = Offender {
-                wrong: Wrong::Lost,
-                client: self.client.id,
-                seq: item.seq,
-                id: item.id.map(Into::into),
-                at: None,
-            };
-            self.offences.push((item.known, offender));
         }
     }
 

@@ -69,3 +69,25 @@ fn no_outage_nobody_back_or_nothing_published_is_unknown() {
         "no publication was accepted"
     );
 }
+
+/// The first restart doesn't speak for the second.
+#[test]
+fn each_outage_must_exercise_resume() {
+    let twice = |again: bool| {
+        let history = published(Builder::new(2))
+            .outage(2, 20_000, 21_000)
+            .each(move |_, s| {
+                right(s);
+                if again {
+                    s.dropped(20_001).resume(22_000, 10);
+                }
+            });
+        judged(&history.end(END))
+    };
+    let a = twice(true);
+    assert_eq!((outcomes(&a), a.exposed.clone()), (UNSURE, vec![2, 0]));
+    assert!(why(&a).contains("in outage 2 only 0 of 2 returning clients"));
+    let a = twice(false);
+    assert_eq!(outcomes(&a), UNSURE);
+    assert_eq!(why(&a), "no client lost its connection in outage 2");
+}
