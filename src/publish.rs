@@ -111,6 +111,23 @@ fn render(body: &str, seq: Seq) -> String {
         .replace("{payload}", &payload(seq.0))
 }
 
+/// What became of every event.
+#[derive(Debug, Clone)]
+pub struct Records(Arc<Shared>);
+
+impl Records {
+    /// Everything that is new or changed since the last call. An event whose answer is awaited is Unknown until it comes.
+    #[must_use]
+    pub fn take(&self) -> Vec<Publication> {
+        self.0.book().take()
+    }
+
+    /// Looks at every event so far, by number. Nothing is published meanwhile.
+    pub fn look<T>(&self, at: impl FnOnce(&[Publication]) -> T) -> T {
+        at(self.0.book().publications())
+    }
+}
+
 impl Publisher {
     /// Begins to publish, with priming events, the first one now.
     ///
@@ -190,16 +207,10 @@ impl Publisher {
         self.shared.changed.notify_one();
     }
 
-    /// Everything that is new or changed since the last call, for the history. An event whose answer is awaited is
-    /// Unknown until it comes.
-    pub fn take(&self) -> Vec<Publication> {
-        self.shared.book().take()
-    }
-
-    /// Every event so far, by number.
+    /// What became of every event, for the history and for whoever watches the run; it outlives the publisher.
     #[must_use]
-    pub fn publications(&self) -> Vec<Publication> {
-        self.shared.book().publications().to_vec()
+    pub fn records(&self) -> Records {
+        Records(Arc::clone(&self.shared))
     }
 
     /// How many there are of each fate, and what went wrong last.
@@ -228,17 +239,14 @@ impl Publisher {
         }
     }
 
-    /// Stops. A command's stdin is closed, and it has `grace` to end by itself; what is under way counts as lost. Returns
-    /// what changed since the last [`Publisher::take`].
-    pub async fn end(mut self, grace: Duration) -> Vec<Publication> {
+    /// Stops. A command's stdin is closed, and it has `grace` to end by itself; what is under way counts as lost.
+    pub async fn end(mut self, grace: Duration) {
         self.pause();
         if let Some(feed) = self.feed {
             feed.close(&mut self.broken, grace).await;
         }
         self.tasks.shutdown().await;
-        let mut book = self.shared.book();
-        book.finish();
-        book.take()
+        self.shared.book().finish();
     }
 }
 

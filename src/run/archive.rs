@@ -13,7 +13,7 @@ use crate::client::Crew;
 use crate::clock::Clock;
 use crate::history::file::{Chunk, FileError, Writer};
 use crate::history::{Elapsed, Mark};
-use crate::publish::Publisher;
+use crate::publish::Records;
 
 /// How often a chunk is written; a killed herd loses no more than this.
 const EVERY: Duration = Duration::from_secs(1);
@@ -23,7 +23,7 @@ const EVERY: Duration = Duration::from_secs(1);
 pub(super) struct Sources {
     pub(super) clock: Clock,
     pub(super) crew: Arc<Crew>,
-    pub(super) publisher: Option<Arc<Publisher>>,
+    pub(super) records: Option<Records>,
     pub(super) marks: Arc<Mutex<Vec<(Elapsed, Mark)>>>,
 }
 
@@ -37,7 +37,7 @@ impl Sources {
         let at = self.clock.now();
         let clients = self.crew.handles().iter().map(|handle| (handle.id(), handle.take()));
         let clients: Vec<_> = clients.filter(|(_, growth)| !growth.is_empty()).collect();
-        let publications = self.publisher.as_ref().map(|p| p.take()).unwrap_or_default();
+        let publications = self.records.as_ref().map(Records::take).unwrap_or_default();
         let events = self.crew.table().take_new();
         let marks = std::mem::take(&mut *self.marks.lock().unwrap_or_else(PoisonError::into_inner));
         Chunk { at, events, publications, marks, clients }

@@ -20,8 +20,8 @@ use crate::client::Crew;
 use crate::clock::Clock;
 use crate::error::Error;
 use crate::history::file::Writer;
-use crate::history::{Elapsed, End, Header, Mark, PublicationKind, Seq};
-use crate::publish::Publisher;
+use crate::history::{Elapsed, End, Header, Mark, PublicationKind};
+use crate::publish::{Publisher, Records};
 use crate::scenario::{self, Scenario};
 use crate::trigger::{Step, Trigger};
 
@@ -34,7 +34,7 @@ const RETURN_MARGIN: Duration = Duration::from_secs(10);
 /// The quantile of the policy's last client (rule 6).
 const RETURN_QUANTILE: f64 = 0.9999;
 /// Publishing goes on this long, and for so many publications, after the last client caught up (rule 15).
-const TAIL: (Duration, u64) = (Duration::from_secs(2), 10);
+const TAIL: (Duration, usize) = (Duration::from_secs(2), 10);
 /// How long after the last deadline the run waits for what is on its way into the record.
 const AFTER_DEADLINE: Duration = Duration::from_millis(500);
 /// How long clients may take to say goodbye.
@@ -77,7 +77,8 @@ struct Conductor<'a> {
     scenario: &'a Scenario,
     clock: Clock,
     crew: Arc<Crew>,
-    publisher: Option<Arc<Publisher>>,
+    publisher: Option<Publisher>,
+    records: Option<Records>,
     trigger: Trigger,
     mostly_dropped: signal::Sender<Option<Elapsed>>,
     sources: Sources,
@@ -110,13 +111,14 @@ pub(super) async fn conduct(
     };
     let own = crate::client::OwnNumbers { base: header.seq_base, span: header.seq_span };
     let crew = Arc::new(Crew::new(scenario, plan, clock, own));
+    let records = publisher.as_ref().map(Publisher::records);
     let marks = Arc::default();
-    let sources = Sources { clock, crew: crew.clone(), publisher: publisher.clone(), marks };
+    let sources = Sources { clock, crew: crew.clone(), records: records.clone(), marks };
     let archive = Archive::start(writer, sources.clone());
     let clients = crew.launch(clock.now());
     let outage = None;
     let conductor = Conductor {
-        scenario, clock, crew, publisher, trigger, mostly_dropped, sources, archive, progress, signals, outage,
+        scenario, clock, crew, publisher, records, trigger, mostly_dropped, sources, archive, progress, signals, outage,
     };
     conductor.whole(clients).await
 }
@@ -147,8 +149,8 @@ impl Conductor<'_> {
         // Who left by herd's order has not been dropped: the record ends before the server does.
         self.crew.stop();
         let _ = tokio::time::timeout(GOODBYE, async { while clients.join_next().await.is_some() {} }).await;
-        if let Some(publisher) = &self.publisher {
-            publisher.end().await;
+        if let Some(publisher) = self.publisher.take() {
+            publisher.end(GOODBYE).await;
         }
         self.trigger.end().await;
         let now = self.clock.now();
@@ -198,15 +200,13 @@ impl Conductor<'_> {
     async fn prime(&mut self) -> Result<(), Stopped> {
         let all = self.crew.handles().len();
         let deadline = self.clock.now() + self.scenario.checks.settle;
-        if let Some(publisher) = &self.publisher {
-            publisher.begin(self.clock.now());
-        }
         loop {
             let holding = watch::with_cursor(&self.crew);
-            let primed = match self.publisher.as_ref().map(|p| p.sent()) {
+            let primed = match &self.records {
                 None => holding == all,
-                Some(None) => false,
-                Some(Some((first, last))) => watch::primed(&self.crew, first, last),
+                Some(records) => records
+                    .look(|sent| Some((sent.first()?.seq, sent.last()?.seq)))
+                    .is_some_and(|(first, last)| watch::primed(&self.crew, first, last)),
             };
             if primed {
                 break;
@@ -296,7 +296,7 @@ impl Conductor<'_> {
     /// Live must work after replay: publishing goes on for a while (rule 15).
     async fn tail(&mut self) -> Result<(), Stopped> {
         let begin = self.clock.now();
-        let count = |c: &Self| c.publisher.as_ref().map_or(u64::MAX, |p| p.count());
+        let count = |c: &Self| c.records.as_ref().map_or(usize::MAX, |records| records.look(<[_]>::len));
         let enough = count(self).saturating_add(TAIL.1);
         while self.clock.now().since(begin) < TAIL.0 || count(self) < enough {
             self.beat(Phase::Settling, self.standing().caught_up, "").await?;
@@ -307,13 +307,14 @@ impl Conductor<'_> {
     /// Waits until every pair is in, or the last deadline is past (rule 14).
     async fn settle(&mut self) -> Result<(), Stopped> {
         let settle = self.scenario.checks.settle;
-        let Some(publisher) = self.publisher.clone() else {
+        let Some(publisher) = &self.publisher else {
             // Observing, the last settle limit is the part that nobody can be judged by (rule 20).
             return self.hold(Phase::Settling, settle + AFTER_DEADLINE).await;
         };
-        publisher.stop();
+        publisher.pause();
         let answers_by = self.clock.now() + settle;
-        while publisher.outstanding() > 0 && self.clock.now() < answers_by {
+        let awaited = |c: &Self| c.publisher.as_ref().is_some_and(|p| p.outstanding() > 0);
+        while awaited(self) && self.clock.now() < answers_by {
             self.beat(Phase::Settling, self.standing().complete, "").await?;
         }
         loop {
@@ -346,18 +347,23 @@ impl Conductor<'_> {
                 |()| Error::Broken("the history's writer ended early".into()),
             )));
         }
-        if let Some(e) = self.publisher.as_ref().and_then(|p| p.broken()) {
-            return Err(Stopped::Broken(e));
-        }
-        tokio::select! {
+        let publisher = &mut self.publisher;
+        let publisher_broke = async {
+            match publisher {
+                Some(publisher) => publisher.broken().await,
+                None => std::future::pending().await,
+            }
+        };
+        let step = tokio::select! {
             biased;
             Ok(asked) = self.signals.wait_for(Option::is_some) => {
                 return Err(Stopped::Asked((*asked).unwrap_or(Signal::Interrupt)));
             }
-            step = self.trigger.next() => self.step(step)?,
-            () = tokio::time::sleep(TICK) => {}
-        }
-        Ok(())
+            e = publisher_broke => return Err(Stopped::Broken(e)),
+            step = self.trigger.next() => step,
+            () = tokio::time::sleep(TICK) => return Ok(()),
+        };
+        self.step(step)
     }
 
     fn look_after(&mut self, now: Elapsed) {
@@ -411,8 +417,8 @@ impl Conductor<'_> {
     }
 
     fn needed(&self) -> Needed {
-        self.publisher.as_ref().map_or_else(Needed::default, |p| {
-            p.with_publications(|publications| Needed::new(publications, &self.crew))
+        self.records.as_ref().map_or_else(Needed::default, |records| {
+            records.look(|publications| Needed::new(publications, &self.crew))
         })
     }
 
