@@ -17,94 +17,17 @@ mod rule_17;
 mod rule_18;
 mod rule_9;
 
-use std::time::Duration;
-
 use herd::check::delivery::{Assessment, assess};
-use herd::check::timeline::{OutageSpan, Place, Timeline};
-use herd::check::{Check, DeliveryFacts, Finding, Outcome, ResumeOutcome, Return, Wrong};
+use herd::check::timeline::Timeline;
+use herd::check::{Check, DeliveryFacts, Finding, Outcome, ResumeOutcome, Wrong};
 use herd::history::build::{Builder, SEQ_BASE, Story};
 use herd::history::{
     Cause, ClientId, DeliveryMode, Elapsed, End, Event, Fate, History, IdKind, Mark, Publication,
     PublicationKind, Quit, Seq, Shard,
 };
 
-/// A timeline by simpler means than the judge's own: one outage per trigger (one for all drops if there is none), one
-/// wave each, sessions that deliver nothing within a second are flapped.
-fn timeline(history: &History) -> Timeline {
-    let mut begins: Vec<(Option<Elapsed>, Elapsed)> = history
-        .marks
-        .iter()
-        .filter(|(_, mark)| matches!(mark, Mark::Trigger { .. }))
-        .map(|(at, _)| (Some(*at), *at))
-        .collect();
-    if begins.is_empty() {
-        begins.push((None, Elapsed::ZERO));
-    }
-    let mut timeline = Timeline::default();
-    for (i, (trigger, _)) in begins.iter().enumerate() {
-        timeline.outages.push(OutageSpan {
-            outage: i as u32 + 1,
-            trigger: *trigger,
-            gone: None,
-            ready: None,
-            until: begins.get(i + 1).map_or(history.horizon, |b| b.1),
-            waves: Vec::new(),
-        });
-    }
-    for client in &history.clients {
-        let mut received = vec![0; client.sessions.len()];
-        for entry in client.entries(history) {
-            if let herd::history::Entry::Receipt(receipt) = entry {
-                received[receipt.session] += 1;
-            }
-        }
-        let flapped: Vec<bool> = client
-            .sessions
-            .iter()
-            .zip(received)
-            .map(|(s, n)| {
-                let short = s
-                    .dropped()
-                    .is_some_and(|at| at.since(s.opened) < Duration::from_secs(1));
-                short && n == 0
-            })
-            .collect();
-        let outage = |at: Elapsed| {
-            let after = begins.iter().rposition(|b| b.1 <= at);
-            after.map_or(1, |i| i as u32 + 1)
-        };
-        for (i, session) in client
-            .sessions
-            .iter()
-            .enumerate()
-            .filter(|(i, _)| !flapped[*i])
-        {
-            if let Some(dropped) = session.dropped() {
-                timeline.returns.push(Return {
-                    outage: outage(dropped),
-                    wave: 1,
-                    client: client.id,
-                    dropped,
-                    session: (i + 1..client.sessions.len()).find(|j| !flapped[*j]),
-                    attempts: 1,
-                });
-            }
-        }
-        let place = |flapped: &bool| Place {
-            outage: 0,
-            wave: 0,
-            flapped: *flapped,
-        };
-        timeline.sessions.push(flapped.iter().map(place).collect());
-    }
-    timeline
-        .returns
-        .sort_by_key(|r| (r.outage, r.wave, r.client));
-    timeline
-}
-
 fn judged(history: &History) -> Assessment {
-    let assessment = assess(history, &timeline(history));
+    let assessment = assess(history, &Timeline::new(history));
     let facts = &assessment.facts;
     assert_eq!(
         facts.expected,
@@ -127,7 +50,7 @@ fn finding(assessment: &Assessment, check: Check) -> &Finding {
         .findings
         .iter()
         .find(|f| f.check == check)
-        .unwrap()
+        .expect("each check has its finding")
 }
 
 /// The outcomes of exactly-once, order and resets.

@@ -58,10 +58,11 @@ fn a_half_open_session_ends_where_the_cut_was() {
         s.resume(40_001, 3).got_all(40_010, 4..=10);
     })
     .end(90_000);
-    let mut timeline = timeline(&history);
-    assert_eq!(assess(&history, &timeline).facts.late, 7);
+    let mut timeline = Timeline::new(&history);
     timeline.returns[0].dropped = ms(1_005);
     assert_eq!(assess(&history, &timeline).facts.late, 0);
+    timeline.returns[0].dropped = ms(40_000);
+    assert_eq!(assess(&history, &timeline).facts.late, 7);
 }
 
 #[test]
