@@ -223,3 +223,118 @@ fn fate(fate: Fate) -> &'static str {
         Fate::Unknown => "unknown",
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::check::{ResumeOutcome, Return, SessionFacts};
+    use crate::history::Event;
+    use crate::history::build::Builder;
+    use crate::report::fixture;
+
+    fn case() -> (History, crate::check::Verdict) {
+        let close = Cause::Close {
+            code: Some(1012),
+            reason: "restart".into(),
+        };
+        let handshake = AttemptOutcome::Handshake {
+            status: Some(503),
+            why: "".into(),
+        };
+        let history = Builder::new(2)
+            .outage(1, 1_000, 2_000)
+            .acked(1, 500)
+            .publication(2, 1_500, |p| {
+                p.fate = Fate::Unknown;
+                (p.answered, p.id) = (None, None);
+            })
+            .client(1, |c| {
+                c.open(10).got(502, 1).closed(1_000, close);
+                c.failed(1_100, AttemptOutcome::Refused);
+                c.failed(1_900, handshake).open(2_100).dropped(2_102);
+                c.opened(2_200, 2_201, 2_203, Some(1));
+                c.got_event(
+                    2_300,
+                    Event {
+                        id: Some("=1+1,\"x\"\n".into()),
+                        seq: None,
+                        digest: 0,
+                    },
+                );
+            })
+            .client(2, |c| {
+                c.open(20).dropped(1_001);
+                c.failed(1_200, AttemptOutcome::Local("no port".into()));
+            })
+            .end(9_000);
+        let facts = |outage, flapped| SessionFacts {
+            outage,
+            wave: outage,
+            flapped,
+            resume: None,
+            caught_up: None,
+        };
+        let mut verdict = fixture::verdict(&history, ResumeOutcome::Resumed);
+        let back = SessionFacts {
+            resume: Some(ResumeOutcome::Resumed),
+            caught_up: Some(Elapsed(2_300_000)),
+            ..facts(1, false)
+        };
+        verdict.sessions = vec![
+            vec![facts(0, false), facts(1, true), back],
+            vec![facts(0, false)],
+        ];
+        let absence = |client, dropped, session, attempts| Return {
+            outage: 1,
+            wave: 1,
+            client: ClientId(client),
+            dropped: Elapsed(dropped),
+            session,
+            attempts,
+        };
+        verdict.returns = vec![
+            absence(1, 1_000_000, Some(2), 4),
+            absence(2, 1_001_000, None, 1),
+        ];
+        (history, verdict)
+    }
+
+    fn written(name: &str) -> String {
+        let (history, verdict) = case();
+        let summary = super::super::Summary::new(&history, &verdict, crate::error::Exit::Pass);
+        let input = Input {
+            history: &history,
+            verdict: &verdict,
+            summary: &summary,
+        };
+        let (_, render) = FILES.iter().find(|(file, _)| *file == name).unwrap();
+        let mut out = Vec::new();
+        render(&mut out, &input).unwrap();
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn attempts_stand_in_the_absence_that_they_ended_or_not() {
+        insta::assert_snapshot!(written("attempts.csv"), @"ATTEMPTS");
+    }
+
+    #[test]
+    fn sessions_tell_cause_and_resume() {
+        insta::assert_snapshot!(written("sessions.csv"), @"SESSIONS");
+    }
+
+    #[test]
+    fn a_client_that_never_came_back_has_a_row_too() {
+        insta::assert_snapshot!(written("reconnects.csv"), @"RECONNECTS");
+    }
+
+    #[test]
+    fn ids_are_quoted_and_otherwise_as_sent() {
+        insta::assert_snapshot!(written("receipts.csv"), @"RECEIPTS");
+    }
+
+    #[test]
+    fn publications_without_an_answer_leave_it_empty() {
+        insta::assert_snapshot!(written("publications.csv"), @"PUBLICATIONS");
+    }
+}

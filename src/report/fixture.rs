@@ -65,7 +65,7 @@ fn faithful(k: u32, story: &mut Story<'_>, skip: u64, again: u64) {
         let arrives = live(n).max(at + 3);
         story.got(arrives, n);
         if n == again {
-            story.got(arrives, n);
+            story.got(arrives + 1, n);
         }
     }
     story.closed(END, Cause::Herd);
@@ -264,7 +264,7 @@ pub(super) fn fail() -> (History, Verdict) {
     verdict.delivery.delivered -= 1;
     verdict.delivery.lost = 1;
     verdict.delivery.duplicated = 1;
-    let twice = history.clients[41].sessions[1].opened + std::time::Duration::from_millis(2);
+    let twice = history.clients[41].sessions[1].opened + std::time::Duration::from_millis(3);
     let offender = |wrong, client, n: u64, at| Offender {
         wrong,
         client: ClientId(client),

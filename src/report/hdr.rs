@@ -211,3 +211,96 @@ fn keep(
     };
     record(histogram, time)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hdrhistogram::serialization::Deserializer;
+    use hdrhistogram::serialization::interval_log::{IntervalLogIterator, LogEntry};
+
+    use crate::error::Exit;
+    use crate::report::{Summary, fixture};
+
+    fn written(name: &str) -> Vec<u8> {
+        let (history, verdict) = fixture::fail();
+        let input = Input {
+            history: &history,
+            verdict: &verdict,
+            summary: &Summary::new(&history, &verdict, Exit::Fail),
+        };
+        let (_, render) = FILES.iter().find(|(file, _)| *file == name).unwrap();
+        let mut out = Vec::new();
+        render(&mut out, &input).unwrap();
+        out
+    }
+
+    /// The rows of an .hgrm: value in ms, percentile as a fraction, count.
+    fn rows(text: &str) -> Vec<(f64, f64, u64)> {
+        let rows = text.lines().skip(2).filter(|line| !line.starts_with('#'));
+        rows.map(|row| {
+            let fields: Vec<_> = row.split_whitespace().collect();
+            assert!(fields.len() == 4 || (fields.len() == 3 && fields[1] == "1.000000000000"));
+            (
+                fields[0].parse().unwrap(),
+                fields[1].parse().unwrap(),
+                fields[2].parse().unwrap(),
+            )
+        })
+        .collect()
+    }
+
+    #[test]
+    fn a_percentile_distribution_can_be_read() {
+        let text = String::from_utf8(written("reconnect.hgrm")).unwrap();
+        let rows = rows(&text);
+        assert!(text.starts_with("       Value     Percentile TotalCount 1/(1-Percentile)\n\n"));
+        assert!(rows.is_sorted_by(|a, b| a.0 <= b.0 && a.1 <= b.1 && a.2 <= b.2));
+        let (most, all, count) = rows[rows.len() - 1];
+        assert_eq!((all, count), (1.0, 200));
+        assert!((1_000.0..20_000.0).contains(&most), "{most} ms");
+        assert!(text.contains("Total count    =          200]"), "{text}");
+    }
+
+    /// 200 clients get 360 publications; client 17 misses one, and what client 42 got twice counts once.
+    #[test]
+    fn deliveries_count_once_for_each_pair_and_primings_not_at_all() {
+        let text = String::from_utf8(written("delivery.hgrm")).unwrap();
+        assert_eq!(rows(&text).last().unwrap().2, 200 * 360 - 1);
+        assert_eq!(rows(&text)[0].0, 2.0);
+    }
+
+    #[test]
+    fn an_interval_log_holds_the_same_times() {
+        let log = written("reconnect.hlog");
+        let mut count = 0;
+        let mut last = Duration::ZERO;
+        for entry in IntervalLogIterator::new(&log) {
+            if let LogEntry::Interval(interval) = entry.unwrap() {
+                assert!(interval.start_timestamp() >= last);
+                last = interval.start_timestamp();
+                let bytes = base64(interval.encoded_histogram());
+                let histogram: Histogram<u64> = Deserializer::new()
+                    .deserialize(&mut bytes.as_slice())
+                    .unwrap();
+                count += histogram.len();
+            }
+        }
+        assert_eq!(count, 200);
+    }
+
+    /// RFC 4648, just enough to read a log back.
+    fn base64(text: &str) -> Vec<u8> {
+        const ALPHABET: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+        let (mut bits, mut held, mut out) = (0u32, 0, Vec::new());
+        for c in text.trim_end_matches('=').bytes() {
+            let digit = ALPHABET.iter().position(|a| *a == c).unwrap();
+            bits = bits << 6 | digit as u32;
+            held += 6;
+            if held >= 8 {
+                held -= 8;
+                out.push((bits >> held) as u8);
+            }
+        }
+        out
+    }
+}

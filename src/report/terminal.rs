@@ -13,9 +13,9 @@ use std::path::{Path, PathBuf};
 use crate::check::{Finding, OutageFacts, Outcome, Percentiles};
 use crate::history::{AttemptOutcome, End, History, Mark};
 
-use super::Input;
 use super::escape::{safe, width};
-use text::{COLUMNS, Page, Tone, bytes, count, counted, duration, ms, wrap};
+use super::{Input, Summary};
+use text::{COLUMNS, Page, TIE, Tone, bytes, count, counted, duration, ms, tied, wrap};
 
 pub use text::Colour;
 
@@ -69,33 +69,48 @@ fn verdict(page: &mut Page, input: &Input<'_>) {
         let label = if n == 0 { label.as_str() } else { "" };
         page.entry((tone, label), INDENT, (Tone::Title, text));
     };
-    let mut n = 0;
-    if let Some(text) = ending(input.history) {
-        say(n, &text);
-        n += 1;
+    let ending = ending(input.history);
+    let mut lines: Vec<_> = ending.iter().cloned().collect();
+    // Where nothing was judged because of how the run ended, that is the whole answer.
+    if ending.is_none() || summary.outcome == Outcome::Fail {
+        lines.extend(reasons(summary));
     }
-    let open: Vec<_> = summary
-        .checks
-        .iter()
-        .filter(|f| f.outcome == summary.outcome && f.outcome != Outcome::Pass)
-        .collect();
-    for finding in open.iter().take(SAMPLE) {
-        let name = name(finding, summary.outages.len());
-        say(n, &format!("{name}: {}", line(&finding.measured)));
-        n += 1;
-    }
-    if open.len() > SAMPLE {
-        say(n, &format!("and {} more", open.len() - SAMPLE));
-    } else if n == 0 {
-        say(
-            n,
-            &format!(
-                "all {} passed",
-                counted(summary.checks.len() as u64, "check")
-            ),
-        );
+    for (n, text) in lines.iter().enumerate() {
+        say(n, text);
     }
     page.entry((Tone::Plain, ""), INDENT, (Tone::Quiet, &subject(input)));
+}
+
+/// The findings that make the outcome, worst first.
+fn reasons(summary: &Summary) -> Vec<String> {
+    if summary.outcome == Outcome::Pass {
+        let checks = counted(summary.checks.len() as u64, "check");
+        return vec![format!("all {checks} passed")];
+    }
+    let decisive: Vec<_> = summary
+        .checks
+        .iter()
+        .filter(|f| f.outcome == summary.outcome)
+        .collect();
+    let mut lines: Vec<_> = decisive
+        .iter()
+        .take(SAMPLE)
+        .map(|f| format!("{}: {}", name(f, summary.outages.len()), line(gist(f))))
+        .collect();
+    if decisive.len() > SAMPLE {
+        lines.push(format!("and {} more", decisive.len() - SAMPLE));
+    }
+    lines
+}
+
+/// What was measured; of what could not be judged, why, as far as the first semicolon.
+fn gist(finding: &Finding) -> &str {
+    match finding.outcome {
+        Outcome::Unknown if !finding.why.is_empty() => {
+            finding.why.split(';').next().unwrap_or_default()
+        }
+        _ => &finding.measured,
+    }
 }
 
 /// How the run ended, where that was not as planned.
@@ -196,10 +211,10 @@ fn course(outage: &OutageFacts) -> String {
             parts[0] += &format!(", ready {} later", ms(ready - at));
         }
     }
-    parts.push(format!("{} dropped", count(outage.dropped)));
-    parts.push(format!("{} reconnected", count(outage.reconnected)));
+    parts.push(tied(outage.dropped, "dropped"));
+    parts.push(tied(outage.reconnected, "reconnected"));
     if outage.gave_up > 0 {
-        parts.push(format!("{} gave up", count(outage.gave_up)));
+        parts.push(format!("{}{TIE}gave{TIE}up", count(outage.gave_up)));
     }
     if outage.waves.len() > 1 {
         parts.push(counted(outage.waves.len() as u64, "wave"));
@@ -209,31 +224,42 @@ fn course(outage: &OutageFacts) -> String {
 
 fn spread(outage: &OutageFacts) -> Option<String> {
     let r = &outage.reconnect;
-    let mut text = format!("reconnects within {}", ms(r.span_ms?));
+    let mut text = format!("spread {}", ms(r.span_ms?));
     if let Some(span) = r.dialled_span_ms {
-        text += &format!(" (dialled within {})", ms(span));
+        text += &format!(" (dialled {})", ms(span));
     }
     if let Some(middle) = r.p5_p95_ms {
-        text += &format!(", the middle 90 % within {}", ms(middle));
+        text += &format!(", 90{TIE}% in {}", ms(middle));
     }
-    Some(text + &format!(", at most {} in a second", count(r.peak_1s)))
+    Some(text + &format!(", at most {} in 1{TIE}s", count(r.peak_1s)))
 }
 
 fn dials(outage: &OutageFacts) -> Option<String> {
     let a = &outage.attempts;
-    let parts: Vec<_> = [
-        (a.opened, "opened"),
-        (a.refused, "refused"),
-        (a.timeout, "timeout"),
-        (a.handshake, "handshake"),
-        (a.flapped, "flapped"),
-    ]
-    .into_iter()
-    .filter(|(n, _)| *n > 0)
-    .map(|(n, word)| format!("{} {word}", count(n)))
-    .collect();
-    let dials = counted(a.total, "dial");
-    (a.total > 0).then(|| format!("{dials}: {}", parts.join(", ")))
+    let parts = listed(&[
+        (a.opened, "opened", Zero::Hidden),
+        (a.refused, "refused", Zero::Hidden),
+        (a.timeout, "timeout", Zero::Hidden),
+        (a.handshake, "handshake", Zero::Hidden),
+        (a.flapped, "flapped", Zero::Hidden),
+    ]);
+    (a.total > 0).then(|| format!("{}: {parts}", counted(a.total, "dial")))
+}
+
+/// Whether a count of nothing is worth a word.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Zero {
+    Shown,
+    Hidden,
+}
+
+fn listed(counts: &[(u64, &str, Zero)]) -> String {
+    let parts: Vec<_> = counts
+        .iter()
+        .filter(|(n, _, zero)| *n > 0 || *zero == Zero::Shown)
+        .map(|(n, word, _)| tied(*n, word))
+        .collect();
+    parts.join(", ")
 }
 
 /// The check's name, with the outage where there are several.
@@ -248,7 +274,7 @@ fn checks(page: &mut Page, findings: &[Finding], outages: usize) {
     if findings.is_empty() {
         return;
     }
-    let (names, measured) = if outages > 1 { (20, 25) } else { (17, 28) };
+    let (names, measured) = if outages > 1 { (20, 26) } else { (18, 28) };
     let limits = COLUMNS - INDENT - names - measured - 2;
     page.blank();
     page.line(&[(
@@ -279,7 +305,7 @@ fn checks(page: &mut Page, findings: &[Finding], outages: usize) {
         }
         if !finding.why.is_empty() {
             let why = safe(&finding.why, 8 * COLUMNS);
-            page.entry((Tone::Plain, ""), INDENT, (Tone::Plain, &why));
+            page.entry((Tone::Plain, ""), INDENT + 2, (Tone::Plain, &why));
         }
     }
     let hidden = findings.len() - findings.iter().filter(shown).count();
@@ -295,44 +321,35 @@ fn numbers(page: &mut Page, input: &Input<'_>) {
         page.entry((Tone::Title, label), INDENT, (Tone::Plain, text));
     };
     let summary = input.summary;
-    let d = &summary.delivery;
+    let (d, p) = (&summary.delivery, &summary.publications);
+    let pairs = listed(&[
+        (d.delivered, "delivered", Zero::Shown),
+        (d.late, "late", Zero::Shown),
+        (d.lost, "lost", Zero::Shown),
+        (d.reset, "reset", Zero::Hidden),
+        (d.absent, "absent", Zero::Hidden),
+    ]);
     entry(
         "Delivery",
-        &format!(
-            "{} expected = {} delivered + {} late + {} lost + {} reset + {} absent",
-            count(d.expected),
-            count(d.delivered),
-            count(d.late),
-            count(d.lost),
-            count(d.reset),
-            count(d.absent),
-        ),
+        &format!("{}: {pairs}", tied(d.expected, "expected")),
     );
-    entry(
-        "",
-        &format!(
-            "{} duplicated, {} redelivered, {} reordered, {} unexpected, {} recovered, {} foreign, {} conflict",
-            count(d.duplicated),
-            count(d.redelivered),
-            count(d.reordered),
-            count(d.unexpected),
-            count(d.recovered),
-            count(d.foreign),
-            count(d.conflict),
-        ),
-    );
-    let p = &summary.publications;
-    entry(
-        "Published",
-        &format!(
-            "{} sent: {} acked, {} failed, {} unknown, {} double-stored",
-            count(p.sent),
-            count(p.acked),
-            count(p.failed),
-            count(p.unknown),
-            count(p.double_stored),
-        ),
-    );
+    let receipts = listed(&[
+        (d.duplicated, "duplicated", Zero::Shown),
+        (d.reordered, "reordered", Zero::Shown),
+        (d.unexpected, "unexpected", Zero::Shown),
+        (d.conflict, "conflict", Zero::Shown),
+        (d.redelivered, "redelivered", Zero::Hidden),
+        (d.recovered, "recovered", Zero::Hidden),
+        (d.foreign, "foreign", Zero::Hidden),
+    ]);
+    entry("", &receipts);
+    let fates = listed(&[
+        (p.acked, "acked", Zero::Shown),
+        (p.failed, "failed", Zero::Shown),
+        (p.unknown, "unknown", Zero::Shown),
+        (p.double_stored, "double-stored", Zero::Hidden),
+    ]);
+    entry("Published", &format!("{}: {fates}", tied(p.sent, "sent")));
     for outage in &summary.outages {
         if let Some(recovery) = &outage.recovery_ms {
             let label = match summary.outages.len() {
@@ -353,9 +370,9 @@ fn numbers(page: &mut Page, input: &Input<'_>) {
     }
     let g = &summary.generator;
     entry(
-        "herd itself",
+        "herd's lag",
         &format!(
-            "lag p50 {}, p99 {}, max {}; {:.1} s CPU, {} at most",
+            "p50{TIE}{}, p99{TIE}{}, max{TIE}{}; {:.1}{TIE}s CPU, {} at most",
             ms(g.lag_ms.p50),
             ms(g.lag_ms.p99),
             ms(g.lag_ms.max),
@@ -370,7 +387,7 @@ fn numbers(page: &mut Page, input: &Input<'_>) {
 
 fn percentiles(p: &Percentiles) -> String {
     format!(
-        "p50 {}, p90 {}, p99 {}, max {}, from a client's drop until caught up",
+        "p50{TIE}{}, p90{TIE}{}, p99{TIE}{}, max{TIE}{}, drop to caught up",
         ms(p.p50),
         ms(p.p90),
         ms(p.p99),
@@ -429,10 +446,10 @@ fn tally(counts: Counts) -> Option<String> {
     let mut parts: Vec<_> = counts
         .iter()
         .take(SAMPLE)
-        .map(|(what, n)| format!("{} {what}", count(*n)))
+        .map(|(what, n)| tied(*n, what))
         .collect();
     if others > 0 {
-        parts.push(format!("{} others", count(others)));
+        parts.push(tied(others, "others"));
     }
     (!parts.is_empty()).then(|| parts.join(", "))
 }

@@ -231,9 +231,6 @@ mod tests {
         (bins[0], bins[1]) = (1_000, 1);
         let mut page = Page::new(super::super::Colour::Never);
         bars(&mut page, "opened", Tone::Good, 2, &bins);
-        assert_eq!(
-            page.finish(),
-            "  opened   1,000  │█\n                 │█▁\n"
-        );
+        assert_eq!(page.finish(), "  opened   1,000 │█\n                 │█▁\n");
     }
 }

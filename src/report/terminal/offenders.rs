@@ -6,7 +6,7 @@ use crate::history::{Cause, Client, Elapsed, Entry, Event, EventIx, Fate, Histor
 use crate::report::csv::place;
 use crate::report::escape::safe;
 
-use super::text::{Page, Tone, count};
+use super::text::{Page, TIE, Tone, count};
 
 /// How many pairs are told.
 const TOLD: usize = 10;
@@ -62,10 +62,7 @@ fn pair(page: &mut Page, history: &History, n: usize, offender: &Offender) {
     let Some(client) = client else { return };
     if let Some(publication) = publication {
         let at = publication.answered.unwrap_or(publication.first_sent);
-        tell(&format!(
-            "then the client {}",
-            whereabouts(history, client, at)
-        ));
+        tell(&format!("the client {}", whereabouts(history, client, at)));
     }
     let arrivals = arrivals(history, client, offender);
     match arrivals.as_slice() {
@@ -113,7 +110,7 @@ fn published(publication: &Publication) -> String {
     };
     match publication.tries {
         0 | 1 => format!("published {sent}, {fate}"),
-        tries => format!("published {sent} first, {tries} tries, {fate}"),
+        tries => format!("first published {sent}, {fate} with try {tries}"),
     }
 }
 
@@ -127,21 +124,21 @@ fn whereabouts(history: &History, client: &Client, at: Elapsed) -> String {
         None if before.is_some() => connected(history, client, after - 1),
         Some((closed, _)) if at < *closed => connected(history, client, after - 1),
         None => match next {
-            Some(session) => format!("was not connected yet; open {}", instant(session.opened)),
+            Some(session) => format!("was not connected yet: open {}", instant(session.opened)),
             None => "never was connected".to_owned(),
         },
         Some((closed, cause)) => {
-            let lost = format!("was away: {} {}", self::cause(cause), instant(*closed));
+            let lost = format!("was away then: {} {}", self::cause(cause), instant(*closed));
             match next {
                 Some(session) => {
                     let from = resumed(history, client, after);
                     format!(
-                        "{lost}; back {} as session {}{from}",
+                        "{lost}, back {} in session {}{from}",
                         instant(session.opened),
                         after + 1
                     )
                 }
-                None => format!("{lost}; never back"),
+                None => format!("{lost}, never back"),
             }
         }
     }
@@ -153,7 +150,7 @@ fn connected(history: &History, client: &Client, session: usize) -> String {
         None => String::new(),
     };
     format!(
-        "was connected, session {}{}{until}",
+        "was connected then: session {}{}{until}",
         session + 1,
         resumed(history, client, session)
     )
@@ -201,10 +198,10 @@ fn arrivals(history: &History, client: &Client, offender: &Offender) -> Vec<(Ela
 }
 
 fn quoted(id: &str) -> String {
-    format!("id {}", safe(id, ID))
+    format!("id{TIE}{}", safe(id, ID))
 }
 
 /// An instant to the millisecond, since the run began.
 fn instant(at: Elapsed) -> String {
-    format!("at {:.3} s", at.micros() as f64 / 1e6)
+    format!("at {:.3}{TIE}s", at.micros() as f64 / 1e6)
 }

@@ -46,6 +46,9 @@ impl Tone {
     }
 }
 
+/// A blank at which no line is broken: it keeps a number and its unit together, and is a plain blank on the page.
+pub(super) const TIE: char = '\u{a0}';
+
 /// Text with a tone.
 pub(super) type Span<'a> = (Tone, &'a str);
 
@@ -75,7 +78,7 @@ impl Page {
             spans.pop();
         }
         for (tone, text) in spans {
-            self.text += &tone.paint(self.colour, text);
+            self.text += &tone.paint(self.colour, &text.replace(TIE, " "));
         }
         self.text.push('\n');
     }
@@ -148,7 +151,12 @@ pub(super) fn count(n: impl Into<u64>) -> String {
 pub(super) fn counted(n: impl Into<u64>, noun: &str) -> String {
     let n = n.into();
     let plural = if n == 1 { "" } else { "s" };
-    format!("{} {noun}{plural}", count(n))
+    format!("{}{TIE}{noun}{plural}", count(n))
+}
+
+/// A count and a word that has no plural: `3 lost`.
+pub(super) fn tied(n: impl Into<u64>, word: &str) -> String {
+    format!("{}{TIE}{word}", count(n))
 }
 
 /// Milliseconds as people read them, three digits: `0.12 ms`, `152 ms`, `1.52 s`, `152 s`.
@@ -169,7 +177,7 @@ pub(super) fn ms(ms: f64) -> String {
     } else {
         0
     };
-    format!("{value:.digits$} {unit}")
+    format!("{value:.digits$}{TIE}{unit}")
 }
 
 /// The same for a duration.
@@ -179,7 +187,7 @@ pub(super) fn duration(d: Duration) -> String {
 
 /// Bytes as people read them: `86 MB`.
 pub(super) fn bytes(n: u64) -> String {
-    format!("{:.0} MB", n as f64 / 1e6)
+    format!("{:.0}{TIE}MB", n as f64 / 1e6)
 }
 
 #[cfg(test)]
@@ -189,20 +197,10 @@ mod tests {
 
     #[test]
     fn numbers_read_easily() {
-        assert_eq!(
-            ["0", "999", "1,000", "1,234,567"],
-            [
-                count(0u32),
-                count(999u32),
-                count(1_000u32),
-                count(1_234_567u32)
-            ]
-            .map(|s| s)
-            .each_ref()
-            .map(String::as_str)
-        );
+        let counts = [0u32, 999, 1_000, 1_234_567].map(count);
+        assert_eq!(counts, ["0", "999", "1,000", "1,234,567"]);
         let read: Vec<_> = [0.0, 0.123, 9.996, 152.4, 999.6, 1_523.0, 99_960.0]
-            .map(ms)
+            .map(|t| ms(t).replace(TIE, " "))
             .into();
         assert_eq!(
             read,
