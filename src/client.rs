@@ -313,7 +313,7 @@ impl Client<'_> {
         }
         self.status(Status::Reconnecting);
         let action = self.machine.on(at, Input::Closed, &self.crew.policy);
-        if matches!(cause, Cause::Close { .. }) {
+        if is_close_sent(&cause) {
             let until = match &action {
                 Action::Dial(dial) => dial.due.min(at + GOODBYE),
                 _ => at + GOODBYE,
@@ -404,6 +404,14 @@ impl Client<'_> {
     fn now(&self) -> Elapsed {
         self.crew.dialler.clock.now()
     }
+}
+
+/// Whether a close frame is on its way to a server that may still be there to read it.
+fn is_close_sent(cause: &Cause) -> bool {
+    matches!(
+        cause,
+        Cause::Close { .. } | Cause::Utf8 | Cause::Oversize | Cause::Protocol(_)
+    )
 }
 
 impl OwnNumbers {

@@ -6,9 +6,12 @@
 mod handshake;
 mod socket;
 
+use std::future::poll_fn;
+use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
 use futures::{FutureExt, SinkExt, StreamExt};
+use tokio::io::{AsyncRead, ReadBuf};
 use tokio::time::{Instant, timeout_at};
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
@@ -79,17 +82,29 @@ impl Connection {
         }
     }
 
-    /// Says goodbye with close code 1000 and waits until the server has closed, at most until `until`. Leaving the end of
-    /// the connection to the server leaves TIME_WAIT there and not with herd's own ports.
+    /// Says goodbye with close code 1000 and waits until the server has closed, at most until `until`.
     pub async fn leave(mut self, until: Instant) {
         self.close_now(CloseCode::Normal);
         self.linger(until).await;
     }
 
-    /// After the server's close frame: writes the answer to it and waits until the server has closed, at most until
-    /// `until`.
+    /// After a close frame of either side: waits until the server has closed, at most until `until`. The server closing
+    /// first leaves TIME_WAIT there and not with herd's own ports; and closing a socket that holds unread bytes would
+    /// reset the connection and destroy the close frame on its way.
     pub async fn linger(mut self, until: Instant) {
-        let end = async { while let Some(Ok(_)) = self.stream.next().await {} };
+        // The answer to the server's close frame.
+        let _ = self.stream.flush().now_or_never();
+        let mut socket = self.stream.into_inner();
+        let end = poll_fn(|cx| {
+            let mut bytes = [0; 1024];
+            loop {
+                let mut unread = ReadBuf::new(&mut bytes);
+                let read = ready!(Pin::new(&mut socket).poll_read(cx, &mut unread));
+                if read.is_err() || unread.filled().is_empty() {
+                    return Poll::Ready(());
+                }
+            }
+        });
         // Elapsed or ended, the socket is dropped.
         let _ = timeout_at(until, end).await;
     }

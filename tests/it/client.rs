@@ -326,7 +326,7 @@ async fn every_answer_that_is_no_websocket_fails_the_handshake() {
     ] {
         let (_, client) = run(
             |_| {},
-            async move |mut stream: TcpStream| {
+            move |mut stream: TcpStream| async move {
                 request(&mut stream).await;
                 stream.write_all(answer.as_bytes()).await.unwrap();
             },
@@ -342,7 +342,7 @@ async fn every_answer_that_is_no_websocket_fails_the_handshake() {
 async fn a_handshake_without_an_end_times_out() {
     for answer in ["", "HTTP/1.1 101 Switching Protocols\r\n"] {
         let short = |s: &mut Scenario| s.connect.timeout = Duration::from_millis(100);
-        let (_, client) = run(short, async move |mut stream: TcpStream| {
+        let (_, client) = run(short, move |mut stream: TcpStream| async move {
             stream.write_all(answer.as_bytes()).await.unwrap();
             tokio::spawn(async move {
                 tokio::time::sleep(PATIENCE).await;
@@ -360,7 +360,7 @@ async fn accepting_and_closing_at_once_fails_the_handshake() {
     for linger in [None, Some(Duration::ZERO)] {
         let (_, client) = run(
             |_| {},
-            async move |stream: TcpStream| {
+            move |stream: TcpStream| async move {
                 if linger.is_some() {
                     stream.set_zero_linger().unwrap();
                 }
@@ -451,7 +451,7 @@ async fn every_close_code_is_told_as_it_was_sent() {
     for code in (1000..=1014).chain([2999, 3000, 4000, 4999, 5000, 999, 1]) {
         let (_, client) = run(
             |_| {},
-            async move |stream: TcpStream| {
+            move |stream: TcpStream| async move {
                 let mut stream = raw(stream).await;
                 let payload = [&u16::to_be_bytes(code)[..], b"so \x1b[31mlong"].concat();
                 stream.write_all(&frame(0x88, &payload)).await.unwrap();
