@@ -92,16 +92,12 @@ fn tell(input: &Input<'_>, files: &[PathBuf], talk: Talk) -> Result<(), Error> {
     let report = |terminal| report::terminal::render(input, files, colour(talk.colour, terminal));
     match talk.stdout {
         Stdout::Report => say(report(io::stdout().is_terminal()).as_bytes())?,
-        Stdout::Json => {
-            say(&json(input.summary)?)?;
-            if talk.stderr == cli::Stderr::Progress {
-                let text = report(io::stderr().is_terminal());
-                // A report that nobody can see any more is no reason to lose the summary.
-                let _ = io::stderr().write_all(text.as_bytes());
-            }
-            return Ok(());
-        }
+        Stdout::Json => say(&json(input.summary)?)?,
     };
+    if talk.stdout == Stdout::Json && talk.stderr == cli::Stderr::Progress {
+        // A report that nobody can see any more is no reason to lose the exit code.
+        let _ = io::stderr().write_all(report(io::stderr().is_terminal()).as_bytes());
+    }
     Ok(())
 }
 
