@@ -23,7 +23,9 @@ use crate::profile::ProfileName;
 
 pub use draft::Draft;
 pub(crate) use draft::{BackoffDraft, lay};
+pub(crate) use render::backoff_table;
 pub use template::masked;
+pub(crate) use template::masked_header;
 pub(crate) use words::{Count, Ip, Peak, Rate, ShardOf, Time, word};
 
 /// A scenario file with every key, its default and what it means; `herd init` writes it.

@@ -172,6 +172,13 @@ fn policy(page: &mut Page, policy: &Policy) {
     }
 }
 
+/// A policy as the `[backoff]` table of a scenario.
+pub(crate) fn backoff_table(named: &Policy) -> String {
+    let mut page = Page::default();
+    policy(&mut page, named);
+    page.0
+}
+
 fn growth(page: &mut Page, base: Duration, factor: f64, cap: Duration) {
     page.time("base", base);
     page.put("factor", factor);

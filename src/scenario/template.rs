@@ -139,7 +139,7 @@ pub fn masked(url: &str) -> String {
 }
 
 /// A header line as it may be shown and stored: its value hidden, placeholders kept.
-pub(super) fn masked_header(line: &str) -> String {
+pub(crate) fn masked_header(line: &str) -> String {
     match line.split_once(':') {
         Some((name, value)) => format!("{name}: {}", hidden(value.trim())),
         None => hidden(line),

@@ -326,7 +326,7 @@ fn every_refusal_names_line_and_key_and_what_would_be_right() {
     deploy.toml:3: target.keep: contradicts target.url (deploy.toml:2): only herd's own server takes it; leave one out
     deploy.toml:2: target.keep: 0 would keep nothing to replay; use 1 or more
     deploy.toml:2: connect.id: not a JSON Pointer (RFC 6901); write for example "/id" or "/data/id"
-    deploy.toml:2: connect.headers: "***" is not a header; write "Name: value"
+    deploy.toml:2: connect.headers: not a header; write "Name: value"
     deploy.toml:2: connect.source-ips: "localhost" is not an IP address; write for example "127.0.0.2"
     deploy.toml:2: connect.timeout: no time at all is left; use more than 0s
     deploy.toml:2: connect.max-message: 0 is out of range; use 1 to 1073741824

@@ -9,7 +9,7 @@ use super::super::{Server, StopSignal, Target, Trigger};
 use super::{nearest, or};
 use crate::error::Error;
 use crate::history::TriggerKind;
-use crate::server::defect::Defect;
+use crate::server::defect::{Defect, PlantError, Planted};
 
 /// Where clients reach the embedded server.
 const EMBEDDED_URL: &str = "ws://127.0.0.1:{port}/v1/live?after={after}&client={client}";
@@ -77,12 +77,16 @@ impl Draft {
         let mut args = Vec::new();
         if let Some(Given { value, origin }) = &self.target.defects {
             for defect in value {
-                let name = defect
-                    .split_once('=')
-                    .map_or(defect.as_str(), |(name, _)| name);
-                if !Defect::ALL.iter().any(|known| known.name() == name) {
-                    let names = Defect::ALL.iter().map(|known| known.name());
-                    return Err(self.refuse(origin, &unknown("defect", name, names)));
+                if let Err(error) = defect.parse::<Planted>() {
+                    let what = match error {
+                        PlantError::Unknown(name) => unknown(
+                            "defect",
+                            &name,
+                            Defect::ALL.iter().map(|known| known.name()),
+                        ),
+                        error => error.to_string(),
+                    };
+                    return Err(self.refuse(origin, &what));
                 }
                 args.extend(["--defect".to_owned(), defect.clone()]);
             }
