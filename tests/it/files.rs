@@ -36,8 +36,11 @@ pub(crate) struct Recomputed {
 type Row = HashMap<String, String>;
 
 fn rows(dir: &Path, name: &str) -> Vec<Row> {
-    let mut reader = csv::Reader::from_path(dir.join(name)).unwrap();
-    reader.deserialize().map(Result::unwrap).collect()
+    let mut reader = csv::Reader::from_path(dir.join(name)).expect("a CSV file");
+    reader
+        .deserialize()
+        .map(|row| row.expect("a row"))
+        .collect()
 }
 
 fn number<T: std::str::FromStr>(row: &Row, column: &str) -> T {
@@ -75,7 +78,7 @@ pub(crate) fn recompute(dir: &Path) -> Recomputed {
                 .push(number(&row, "reconnected_us"));
         }
     }
-    let span = |v: &[u64]| v.iter().max().unwrap() - v.iter().min().unwrap();
+    let span = |v: &[u64]| v.iter().max().expect("one") - v.iter().min().expect("one");
     for (outage, opened) in &opened {
         out.spans
             .insert(*outage, (span(opened), span(&dialled[outage])));
@@ -139,8 +142,8 @@ pub(crate) fn check(dir: &Path) {
     let errors = schema_errors(&summary);
     assert!(errors.is_empty(), "{errors:#?}");
     let found = recompute(dir);
-    for outage in summary["outages"].as_array().unwrap() {
-        let n = outage["outage"].as_u64().unwrap() as u32;
+    for outage in summary["outages"].as_array().expect("a list") {
+        let n = outage["outage"].as_u64().expect("a number") as u32;
         let of = |map: &BTreeMap<u32, u64>| map.get(&n).copied().unwrap_or(0);
         assert_eq!(outage["dropped"], of(&found.dropped), "dropped in {n}");
         assert_eq!(outage["reconnected"], of(&found.reconnected));
@@ -157,7 +160,8 @@ pub(crate) fn check(dir: &Path) {
         let spans = span("span_ms").zip(span("dialled_span_ms"));
         assert_eq!(spans, found.spans.get(&n).copied(), "spans of {n}");
     }
-    let d: DeliveryFacts = serde_json::from_value(summary["delivery"].clone()).unwrap();
+    let d: DeliveryFacts =
+        serde_json::from_value(summary["delivery"].clone()).expect("as the schema says");
     assert_eq!(
         d.expected,
         d.delivered + d.late + d.lost + d.reset + d.absent
@@ -169,12 +173,13 @@ pub(crate) fn check(dir: &Path) {
 }
 
 fn read(dir: &Path) -> Value {
-    serde_json::from_slice(&std::fs::read(dir.join("summary.json")).unwrap()).unwrap()
+    serde_json::from_slice(&std::fs::read(dir.join("summary.json")).expect("as the schema says"))
+        .expect("as the schema says")
 }
 
 fn schema_errors(summary: &Value) -> Vec<String> {
-    let schema: Value = serde_json::from_str(SUMMARY_SCHEMA).unwrap();
-    let validator = jsonschema::draft202012::new(&schema).unwrap();
+    let schema: Value = serde_json::from_str(SUMMARY_SCHEMA).expect("JSON");
+    let validator = jsonschema::draft202012::new(&schema).expect("a schema");
     let errors = validator.iter_errors(summary);
     errors
         .map(|e| format!("{}: {e}", e.instance_path()))
@@ -297,11 +302,12 @@ fn verdict() -> Verdict {
 
 /// Writes the files of a run, with `change` made to its verdict.
 fn written(change: impl FnOnce(&mut Verdict)) -> tempfile::TempDir {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = tempfile::tempdir().expect("a directory");
     let (history, mut verdict) = (history(), verdict());
     change(&mut verdict);
     let summary = Summary::new(&history, &verdict, Exit::Fail);
-    let files = write_all(dir.path(), &Format::ALL, &history, &verdict, &summary).unwrap();
+    let files = write_all(dir.path(), &Format::ALL, &history, &verdict, &summary)
+        .expect("as the schema says");
     let names: HashSet<_> = files.iter().filter_map(|path| path.file_name()).collect();
     let promised: Vec<_> = Format::ALL.into_iter().flat_map(Format::files).collect();
     assert_eq!(names.len(), promised.len());

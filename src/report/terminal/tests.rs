@@ -3,7 +3,7 @@
 use super::*;
 use crate::check::{Check, Verdict};
 use crate::error::Exit;
-use crate::history::Cause;
+use crate::history::{AttemptOutcome, Cause, Mark};
 use crate::report::{Summary, fixture};
 
 fn shown((history, verdict): &(History, Verdict), exit: Exit, colour: Colour) -> String {
