@@ -315,26 +315,54 @@ mod tests {
 
     #[test]
     fn attempts_stand_in_the_absence_that_they_ended_or_not() {
-        insta::assert_snapshot!(written("attempts.csv"), @"ATTEMPTS");
+        insta::assert_snapshot!(written("attempts.csv"), @r##"
+    outage,wave,client,attempt,due_us,dialled_us,ended_us,outcome
+    0,0,1,1,10000,10000,11000,opened
+    1,1,1,1,1100000,1100000,1101000,refused
+    1,1,1,2,1900000,1900000,1901000,handshake
+    1,1,1,3,2100000,2100000,2101000,flapped
+    1,1,1,4,2200000,2201000,2203000,opened
+    0,0,2,1,20000,20000,21000,opened
+    1,1,2,1,1200000,1200000,1201000,local
+    "##);
     }
 
     #[test]
     fn sessions_tell_cause_and_resume() {
-        insta::assert_snapshot!(written("sessions.csv"), @"SESSIONS");
+        insta::assert_snapshot!(written("sessions.csv"), @r##"
+    client,session,outage,wave,opened_us,ended_us,cause,close_code,resumed_from,resume_outcome,caught_up_us
+    1,1,0,0,11000,1000000,close,1012,,,
+    1,2,1,1,2101000,2102000,eof,,,,
+    1,3,1,1,2203000,,,,1,resumed,2300000
+    2,1,0,0,21000,1001000,eof,,,,
+    "##);
     }
 
     #[test]
     fn a_client_that_never_came_back_has_a_row_too() {
-        insta::assert_snapshot!(written("reconnects.csv"), @"RECONNECTS");
+        insta::assert_snapshot!(written("reconnects.csv"), @r##"
+    outage,wave,client,dropped_us,reconnected_us,attempts,resumed_from,caught_up_us
+    1,1,1,1000000,2203000,4,1,2300000
+    1,1,2,1001000,,1,,
+    "##);
     }
 
     #[test]
     fn ids_are_quoted_and_otherwise_as_sent() {
-        insta::assert_snapshot!(written("receipts.csv"), @"RECEIPTS");
+        insta::assert_snapshot!(written("receipts.csv"), @r##"
+    client,session,at_us,id,seq
+    1,1,502000,1,7340033
+    1,3,2300000,"=1+1,""x""
+    ",
+    "##);
     }
 
     #[test]
     fn publications_without_an_answer_leave_it_empty() {
-        insta::assert_snapshot!(written("publications.csv"), @"PUBLICATIONS");
+        insta::assert_snapshot!(written("publications.csv"), @r##"
+    seq,kind,due_us,sent_us,answered_us,outcome,id
+    7340033,expected,500000,500000,501000,acked,1
+    7340034,expected,1500000,1500000,,unknown,
+    "##);
     }
 }

@@ -6,7 +6,7 @@ use crate::history::{Cause, Client, Elapsed, Entry, Event, EventIx, Fate, Histor
 use crate::report::csv::place;
 use crate::report::escape::safe;
 
-use super::text::{Page, TIE, Tone, count};
+use super::text::{COLUMNS, Page, TIE, Tone, count, wrap};
 
 /// How many pairs are told.
 const TOLD: usize = 10;
@@ -43,14 +43,19 @@ fn pair(page: &mut Page, history: &History, n: usize, offender: &Offender) {
         (None, Some(id)) => format!("event {}", quoted(id)),
         (None, None) => "an event without id".to_owned(),
     };
-    page.line(&[
-        (Tone::Quiet, &format!("  {n:>2}  ")),
-        (Tone::Bad, &format!("{:<11}", word(offender.wrong))),
-        (
-            Tone::Plain,
-            &format!("client {}, {what}", count(offender.client.0)),
-        ),
-    ]);
+    let who = format!("client{TIE}{}, {what}", count(offender.client.0));
+    let mut label = (
+        format!("  {n:>2}  "),
+        format!("{:<11}", word(offender.wrong)),
+    );
+    for text in wrap(&who, COLUMNS - INDENT - 11) {
+        page.line(&[
+            (Tone::Quiet, &label.0),
+            (Tone::Bad, &label.1),
+            (Tone::Plain, &text),
+        ]);
+        label = (" ".repeat(INDENT), " ".repeat(11));
+    }
     let mut tell = |text: &str| page.entry((Tone::Plain, ""), INDENT, (Tone::Plain, text));
     let publication = offender.seq.and_then(|seq| history.publications.get(&seq));
     let client = place(history, offender.client).map(|place| &history.clients[place]);

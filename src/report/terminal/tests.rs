@@ -3,7 +3,7 @@
 use super::*;
 use crate::check::{Check, Verdict};
 use crate::error::Exit;
-use crate::history::Cause;
+use crate::history::{AttemptOutcome, Cause, Mark};
 use crate::report::{Summary, fixture};
 
 fn shown((history, verdict): &(History, Verdict), exit: Exit, colour: Colour) -> String {
@@ -23,18 +23,174 @@ fn plain(case: &(History, Verdict), exit: Exit) -> String {
 
 #[test]
 fn a_pass() {
-    insta::assert_snapshot!(plain(&fixture::pass(), Exit::Pass), @"PASS");
+    insta::assert_snapshot!(plain(&fixture::pass(), Exit::Pass), @r##"
+
+    PASS       all 9 checks passed
+               200 clients, 1 outage, 363 publications; backoff full-jitter,
+               profile after, target embedded, seed 1
+
+    Outage 1   child at 6.20 s, ready 1.04 s later, 200 dropped, 200 reconnected
+               spread 8.79 s (dialled 8.79 s), 90 % in 7.03 s, at most 47 in 1 s
+               244 dials: 200 opened, 44 refused
+
+                         ▼ ready
+    opened      16 │                   █
+                   │     ▂ █▂█  ▂▆▆  ▆ █▆▆▂
+                   │     █▄███▄▆██████▄████ █
+                   │     ████████████████████▂▂   ▂▄▄ ▂      ▂▂▂▂▂▂▂ ▂
+    failed      16 │█▄  ▁
+                   │██▃▃█▁
+                   └┴─────────┴─────────┴─────────┴─────────┴─────────┴─────────
+    each bar 0.2 s  0         2 s       4 s       6 s       8 s       10 s
+
+    outcome    check             measured                      limit
+    pass       reconnect-spread  9.37 s opened, 9.37 s         at least 5 s
+                                 dialled
+    pass       peak              24 % in 1 s                   at most 75 % in 1 s
+    pass       all-reconnected   200 of 200, the last after    within 34.1 s
+                                 10.4 s
+    pass       exactly-once      0 late, 0 lost, 0 duplicated  0
+    pass       order             0 reordered                   0
+    pass       resets            0 clients                     0
+    pass       relapse           0 waves                       0
+    pass       recovery          p99 9.42 s                    none
+    pass       generator         lag p99 1.20 ms               lag p99 50 ms
+
+    Delivery   72,000 expected: 72,000 delivered, 0 late, 0 lost
+               0 duplicated, 0 reordered, 0 unexpected, 0 conflict
+    Published  363 sent: 363 acked, 0 failed, 0 unknown
+    Recovery   p50 3.10 s, p90 6.22 s, p99 9.42 s, max 9.91 s, drop to caught up
+    Resumes    200 resumed
+    Drops      200 eof
+    herd's lag p50 0.06 ms, p99 1.20 ms, max 3.40 ms; 1.8 s CPU, 61 MB at most
+
+    Files      reports/1200-default/
+               history.herd summary.json attempts.csv
+    Again      herd run scenarios/default.toml --seed 1
+    "##);
 }
 
 #[test]
 fn a_fail_with_offenders() {
-    insta::assert_snapshot!(plain(&fixture::fail(), Exit::Fail), @"FAIL");
+    insta::assert_snapshot!(plain(&fixture::fail(), Exit::Fail), @r##"
+
+    FAIL       exactly-once: 0 late, 1 lost, 1 duplicated
+               200 clients, 1 outage, 363 publications; backoff full-jitter,
+               profile after, target embedded, seed 1
+
+    Outage 1   child at 6.20 s, ready 1.04 s later, 200 dropped, 200 reconnected
+               spread 8.79 s (dialled 8.79 s), 90 % in 7.03 s, at most 47 in 1 s
+               244 dials: 200 opened, 44 refused
+
+                         ▼ ready
+    opened      16 │                   █
+                   │     ▂ █▂█  ▂▆▆  ▆ █▆▆▂
+                   │     █▄███▄▆██████▄████ █
+                   │     ████████████████████▂▂   ▂▄▄ ▂      ▂▂▂▂▂▂▂ ▂
+    failed      16 │█▄  ▁
+                   │██▃▃█▁
+                   └┴─────────┴─────────┴─────────┴─────────┴─────────┴─────────
+    each bar 0.2 s  0         2 s       4 s       6 s       8 s       10 s
+
+    outcome    check             measured                      limit
+    pass       reconnect-spread  9.37 s opened, 9.37 s         at least 5 s
+                                 dialled
+    pass       peak              24 % in 1 s                   at most 75 % in 1 s
+    pass       all-reconnected   200 of 200, the last after    within 34.1 s
+                                 10.4 s
+    fail       exactly-once      0 late, 1 lost, 1 duplicated  0
+                 both came with a resume: replay and live events overlap at one
+                 end and leave a gap at the other
+    pass       order             0 reordered                   0
+    pass       resets            0 clients                     0
+    pass       relapse           0 waves                       0
+    pass       recovery          p99 9.42 s                    none
+    pass       generator         lag p99 1.20 ms               lag p99 50 ms
+
+    Delivery   72,000 expected: 71,999 delivered, 0 late, 1 lost
+               1 duplicated, 0 reordered, 0 unexpected, 0 conflict
+    Published  363 sent: 363 acked, 0 failed, 0 unknown
+    Recovery   p50 3.10 s, p90 6.22 s, p99 9.42 s, max 9.91 s, drop to caught up
+    Resumes    200 resumed
+    Drops      200 eof
+    herd's lag p50 0.06 ms, p99 1.20 ms, max 3.40 ms; 1.8 s CPU, 61 MB at most
+    Note       the server wrote \u{1b}[31mred\u{1b}[0m text
+
+    Offending pairs
+     1  lost       client 17, event 130 (id 130)
+        first published at 6.750 s, acked at 7.243 s with try 2
+        the client was away then: eof at 6.200 s, back at 10.760 s in session 2,
+        resumed from id 118
+        it never arrived
+     2  duplicated client 42, event 120 (id 120)
+        first published at 6.250 s, acked at 7.243 s with try 2
+        the client was away then: eof at 6.200 s, back at 10.273 s in session 2,
+        resumed from id 118
+        arrived at 10.275 s in session 2, resumed from id 118
+        arrived at 10.276 s in session 2, resumed from id 118, this one
+
+    Files      reports/1200-default/
+               history.herd summary.json attempts.csv
+    Again      herd run scenarios/default.toml --seed 1
+    "##);
 }
 
 /// What would decide stands under each check that could not be judged.
 #[test]
 fn an_unknown() {
-    insta::assert_snapshot!(plain(&fixture::unknown(), Exit::Unknown), @"UNKNOWN");
+    insta::assert_snapshot!(plain(&fixture::unknown(), Exit::Unknown), @r##"
+
+    UNKNOWN    reconnect-spread: chance alone would do this in 38 % of runs with
+               10 clients
+               exactly-once: resume not exercised: 31 of 200 returning clients had
+               a publication answered while they were away
+               200 clients, 1 outage, 363 publications; backoff full-jitter,
+               profile after, target embedded, seed 1
+
+    Outage 1   child at 6.20 s, ready 1.04 s later, 200 dropped, 200 reconnected
+               spread 8.79 s (dialled 8.79 s), 90 % in 7.03 s, at most 47 in 1 s
+               244 dials: 200 opened, 44 refused
+
+                         ▼ ready
+    opened      16 │                   █
+                   │     ▂ █▂█  ▂▆▆  ▆ █▆▆▂
+                   │     █▄███▄▆██████▄████ █
+                   │     ████████████████████▂▂   ▂▄▄ ▂      ▂▂▂▂▂▂▂ ▂
+    failed      16 │█▄  ▁
+                   │██▃▃█▁
+                   └┴─────────┴─────────┴─────────┴─────────┴─────────┴─────────
+    each bar 0.2 s  0         2 s       4 s       6 s       8 s       10 s
+
+    outcome    check             measured                      limit
+    unknown    reconnect-spread  4.61 s opened, 4.60 s         at least 5 s
+                                 dialled
+                 chance alone would do this in 38 % of runs with 10 clients; 40
+                 clients, or a limit of 3.1 s, would decide
+    pass       peak              24 % in 1 s                   at most 75 % in 1 s
+    pass       all-reconnected   200 of 200, the last after    within 34.1 s
+                                 10.4 s
+    unknown    exactly-once      0 late, 0 lost, 0 duplicated  0
+                 resume not exercised: 31 of 200 returning clients had a
+                 publication answered while they were away; a longer --down or a
+                 higher --rate would decide
+    pass       order             0 reordered                   0
+    pass       resets            0 clients                     0
+    pass       relapse           0 waves                       0
+    pass       recovery          p99 9.42 s                    none
+    pass       generator         lag p99 1.20 ms               lag p99 50 ms
+
+    Delivery   72,000 expected: 72,000 delivered, 0 late, 0 lost
+               0 duplicated, 0 reordered, 0 unexpected, 0 conflict
+    Published  363 sent: 363 acked, 0 failed, 0 unknown
+    Recovery   p50 3.10 s, p90 6.22 s, p99 9.42 s, max 9.91 s, drop to caught up
+    Resumes    200 resumed
+    Drops      200 eof
+    herd's lag p50 0.06 ms, p99 1.20 ms, max 3.40 ms; 1.8 s CPU, 61 MB at most
+
+    Files      reports/1200-default/
+               history.herd summary.json attempts.csv
+    Again      herd run scenarios/default.toml --seed 1
+    "##);
 }
 
 #[test]
