@@ -127,3 +127,12 @@ fn a_reload_in_the_middle_of_the_first_session_counts_if_it_hides_anything() {
     });
     assert_eq!(outcomes(&judged(&snapshot.end(END))), PASS);
 }
+
+#[test]
+fn an_id_that_was_used_again_means_what_had_it_when_the_frame_came() {
+    let history = told("2", 7..=10)
+        .terms(|t| t.ids = IdKind::Opaque)
+        .publication(8, 5_100, |p| p.id = Some("2".into()));
+    let a = judged(&history.end(END));
+    assert_eq!((a.facts.reset, a.facts.lost), (0, 3));
+}
