@@ -112,7 +112,7 @@ fn render(body: &str, seq: Seq) -> String {
 }
 
 impl Publisher {
-    /// Begins to publish, with priming events, the first one now.
+    /// Begins to publish, with priming events, the first one now. Call it within a tokio runtime.
     ///
     /// # Errors
     ///
