@@ -129,7 +129,7 @@ impl Records {
 }
 
 impl Publisher {
-    /// Begins to publish, with priming events, the first one now.
+    /// Begins to publish, with priming events, the first one now. Call it within a tokio runtime.
     ///
     /// # Errors
     ///

@@ -5,133 +5,31 @@
 //! subreaper, every descendant that left the group. It takes orders as lines on stdin and reports as JSON lines on
 //! stdout; its stderr is the command's log. It knows nothing of servers, ports or outages.
 
+mod wire;
+
 use std::ffi::OsString;
-use std::fmt;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::fd::AsFd;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, ExitCode, Stdio};
-use std::str::FromStr;
 use std::time::Duration;
 
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal, WaitOptions};
-use serde::{Deserialize, Serialize};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
+use tokio::time::MissedTickBehavior;
 
+pub use wire::{Ended, Mode, Order, Report};
+
+/// This very binary, also where its file was replaced or deleted since it was started.
+pub const OWN: &str = "/proc/self/exe";
 /// How often a group whose leader has ended is looked at.
 const LOOK: Duration = Duration::from_millis(5);
 /// How long killed processes may take to disappear before the guard stops waiting for them.
 const LAST_WAIT: Duration = Duration::from_secs(10);
 /// The longest line that is taken from a command; the rest of a longer one is thrown away.
 const MAX_LINE: u64 = 64 * 1024;
-
-/// What a guarded command is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Mode {
-    /// A server: no stdin, output to the log; it and all that it ever started die with herd.
-    Serve,
-    /// A process that is fed lines and may answer with lines; it and all that it ever started die with herd.
-    Feed,
-    /// A command that comes to an end and may leave something running on purpose: only its process group dies, and
-    /// only where it had not ended by itself.
-    Task,
-}
-
-impl Mode {
-    /// All of them.
-    pub const ALL: [Self; 3] = [Self::Serve, Self::Feed, Self::Task];
-
-    /// The word on the guard's command line.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Serve => "serve",
-            Self::Feed => "feed",
-            Self::Task => "task",
-        }
-    }
-}
-
-/// What herd tells a guard, one a line.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Order {
-    /// Start the command (again).
-    Start,
-    /// SIGTERM to the command's process group.
-    Term,
-    /// SIGKILL to the command's process group.
-    Kill,
-    /// A line for the command's stdin; it holds no line break.
-    Line(String),
-    /// Close the command's stdin.
-    Close,
-}
-
-impl fmt::Display for Order {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Start => f.write_str("start"),
-            Self::Term => f.write_str("signal TERM"),
-            Self::Kill => f.write_str("signal KILL"),
-            Self::Line(line) => write!(f, "line {line}"),
-            Self::Close => f.write_str("close"),
-        }
-    }
-}
-
-impl FromStr for Order {
-    type Err = ();
-
-    fn from_str(s: &str) -> Result<Self, ()> {
-        match s {
-            "start" => Ok(Self::Start),
-            "signal TERM" => Ok(Self::Term),
-            "signal KILL" => Ok(Self::Kill),
-            "close" => Ok(Self::Close),
-            _ => s
-                .strip_prefix("line ")
-                .map(|l| Self::Line(l.to_owned()))
-                .ok_or(()),
-        }
-    }
-}
-
-/// How a command ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Ended {
-    /// It returned this exit code.
-    Code(i32),
-    /// This signal ended it.
-    Signal(i32),
-}
-
-impl fmt::Display for Ended {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Code(code) => write!(f, "exit code {code}"),
-            Self::Signal(9) => f.write_str("SIGKILL"),
-            Self::Signal(15) => f.write_str("SIGTERM"),
-            Self::Signal(n) => write!(f, "signal {n}"),
-        }
-    }
-}
-
-/// What a guard tells herd, one JSON object a line.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Report {
-    /// The command runs, with this process id, which is its group's too.
-    Started(u32),
-    /// The command could not be started; the system's words.
-    NotStarted(String),
-    /// The command was reaped and nothing is left of its process group.
-    Exited(Ended),
-    /// A line of the command's stdout.
-    Line(String),
-}
 
 /// Runs a guard until herd is gone. `args` is what follows `guard` on the command line: `MODE -- COMMAND...`.
 ///
@@ -214,6 +112,7 @@ impl Guard {
         let mut hup = signal(SignalKind::hangup())?;
         let mut child = signal(SignalKind::child())?;
         let mut look = tokio::time::interval(LOOK);
+        look.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut orders = read_orders();
         loop {
             tokio::select! {
@@ -265,6 +164,9 @@ impl Guard {
     fn spawn(&self) -> io::Result<Running> {
         let log = || Ok::<_, io::Error>(Stdio::from(io::stderr().as_fd().try_clone_to_owned()?));
         let mut command = Command::new(&self.command[0]);
+        if self.command[0] == OWN {
+            command.arg0("herd");
+        }
         command
             .args(&self.command[1..])
             .process_group(0)
@@ -463,31 +365,6 @@ fn parent_in(stat: &str) -> Option<i32> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn orders_survive_the_pipe() {
-        for order in [
-            Order::Start,
-            Order::Term,
-            Order::Kill,
-            Order::Close,
-            Order::Line(r#"{"a": "line start"}"#.into()),
-            Order::Line(String::new()),
-        ] {
-            assert_eq!(order.to_string().parse(), Ok(order));
-        }
-        assert_eq!("signal HUP".parse::<Order>(), Err(()));
-    }
-
-    #[test]
-    fn reports_are_small_json() {
-        let line = |r| serde_json::to_string(&r).unwrap();
-        assert_eq!(line(Report::Started(7)), r#"{"started":7}"#);
-        assert_eq!(
-            line(Report::Exited(Ended::Signal(9))),
-            r#"{"exited":{"signal":9}}"#
-        );
-    }
 
     #[test]
     fn a_parent_is_found_behind_any_name() {

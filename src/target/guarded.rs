@@ -15,7 +15,7 @@ use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
-use super::guard::{Mode, Order, Report};
+use super::guard::{self, Mode, Order, Report};
 use crate::clock::Clock;
 use crate::error::Error;
 use crate::history::Elapsed;
@@ -50,7 +50,7 @@ impl Place {
     #[must_use]
     pub fn own(log: PathBuf) -> Self {
         Self {
-            herd: "/proc/self/exe".into(),
+            herd: guard::OWN.into(),
             log,
         }
     }
@@ -82,6 +82,7 @@ pub struct Guarded {
 impl Guarded {
     /// Starts a guard; the command itself is started by [`Order::Start`]. Reports come stamped with the instant at which
     /// herd heard them; their end means that the guard is gone, and whatever is left of the command's group was killed.
+    /// Call it within a tokio runtime.
     ///
     /// # Errors
     ///
@@ -162,7 +163,7 @@ fn arguments(program: &Program) -> Vec<OsString> {
     match program {
         Program::Shell(line) => vec!["sh".into(), "-c".into(), line.into()],
         // The guard is herd too, so this is the same file.
-        Program::Own(args) => std::iter::once("/proc/self/exe".into())
+        Program::Own(args) => std::iter::once(guard::OWN.into())
             .chain(args.iter().map(Into::into))
             .collect(),
     }

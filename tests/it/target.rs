@@ -1,5 +1,10 @@
 //! Real processes and sockets: guards, supervised servers, triggers, publishers.
 
+#![expect(
+    clippy::unwrap_used,
+    reason = "helpers of tests: what fails here fails the test"
+)]
+
 mod publisher;
 mod supervised;
 mod triggers;

@@ -9,6 +9,11 @@ use tokio::sync::mpsc::UnboundedReceiver;
 
 use super::{Stage, UP, clock, is_alive, kill, number, until};
 
+/// Starts a process that leaves the group, and waits until it has.
+const DAEMON: &str =
+    "setsid sh -c 'echo $$ > daemon.new && mv daemon.new daemon && exec sleep 1000' &
+while ! [ -e daemon ]; do sleep 0.01; done";
+
 const GRACE: Duration = Duration::from_secs(60);
 
 async fn next(events: &mut UnboundedReceiver<ServerEvent>) -> ServerEvent {
@@ -33,7 +38,7 @@ async fn a_herd_to_be_killed() {
     };
     let stage = Stage::new();
     let script = format!(
-        "( set -m; sleep 1000 & echo $! > '{dir}/daemon' )\n(sleep 1000) & echo $! > '{dir}/child'\n{}",
+        "{DAEMON}\ncp daemon '{dir}/daemon'\n(sleep 1000) & echo $! > '{dir}/child'\n{}",
         UP.replace("exec", &format!("cp pid '{dir}/server' && exec"))
     );
     let (server, _events) = Supervised::start(stage.server(&script), clock())
@@ -152,7 +157,7 @@ async fn a_server_that_dies_before_it_is_ready_is_quoted() {
 #[tokio::test]
 async fn a_server_that_daemonises_is_refused_and_gone() {
     let stage = Stage::new();
-    let said = failure(&stage, "( set -m; sleep 1000 & echo $! > daemon )").await;
+    let said = failure(&stage, DAEMON).await;
     assert!(said.contains("foreground"), "{said}");
     assert!(!is_alive(number(&stage.path("daemon")).unwrap()));
 }
@@ -182,7 +187,7 @@ async fn somebody_elses_answer_is_not_the_servers() {
 #[tokio::test]
 async fn what_left_the_group_lives_through_restarts_and_dies_at_the_end() {
     let stage = Stage::new();
-    let script = format!("[ -e daemon ] || ( set -m; sleep 1000 & echo $! > daemon )\n{UP}");
+    let script = format!("[ -e daemon ] || {{ {DAEMON}; }}\n{UP}");
     let (server, mut events) = Supervised::start(stage.server(&script), clock())
         .await
         .unwrap();
