@@ -3,18 +3,19 @@
 //! It moves messages between clients, publisher and model server and notes when things happened. A link's latency is
 //! constant and the last thing on it is its end, so a batch of receipts may be written at once with their own instants.
 
-use std::collections::HashMap;
+use std::ops::ControlFlow;
 use std::time::Duration;
 
+use super::conduct::{self, Phase};
 use super::model::{Frame, Model, Welcome};
-use super::peer::{Link, Peer, Seen};
+use super::peer::{Link, Peer};
 use super::publisher::{Publisher, RETRY};
 use super::queue::Queue;
+use super::table::Table;
 use super::{Ledger, Setup};
 use crate::client::machine::Dial;
 use crate::history::{
-    AttemptOutcome, Cause, ClientId, Elapsed, End, Event, EventIx, History, Mark, PublicationKind,
-    Seq,
+    AttemptOutcome, Cause, ClientId, Elapsed, End, History, Mark, PublicationKind,
 };
 
 /// From the signal until the old process is reaped.
@@ -23,23 +24,11 @@ const REAP: Duration = Duration::from_millis(1);
 /// From the first moment at which the server listens until the probe notices.
 const PROBE: Duration = Duration::from_millis(5);
 
-/// How often the conductor looks.
-const LOOK: Duration = Duration::from_millis(50);
-
-/// How long a socket may stay silent after others came back and receive (rule 5 of judgement).
-const SILENCE: Duration = Duration::from_secs(5);
-
-/// What is published after the last client has caught up (rule 15 of judgement).
-const TAIL: (Duration, usize) = (Duration::from_secs(2), 10);
-
-/// For a client that is still away, where the terms name no limit. No policy here takes longer.
-const RECONNECT_LIMIT: Duration = Duration::from_secs(180);
-
 /// The publisher's way to the server.
 const PUBLISH_LATENCY: Duration = Duration::from_micros(300);
 
 #[derive(Debug)]
-enum Step {
+pub(super) enum Step {
     /// A client's SYN reaches the server.
     Syn { client: usize, dial: u32 },
     /// Its request for a WebSocket is answered.
@@ -66,48 +55,28 @@ enum Step {
     Look,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Phase {
-    Priming,
-    /// Waiting for a trigger.
-    Steady,
-    /// Clients are coming back.
-    Outage {
-        outage: u32,
-        trigger: Elapsed,
-    },
-    /// Publishing goes on.
-    Tail {
-        from: Elapsed,
-        numbers: usize,
-    },
-    /// Nothing more is published.
-    Drain,
-}
-
 /// The run in progress.
 pub(super) struct World<'a> {
-    setup: &'a Setup,
-    history: History,
-    queue: Queue<Step>,
-    model: Model,
-    peers: Vec<Peer>,
-    publisher: Publisher,
-    phase: Phase,
+    pub(super) setup: &'a Setup,
+    pub(super) history: History,
+    pub(super) queue: Queue<Step>,
+    pub(super) model: Model,
+    pub(super) peers: Vec<Peer>,
+    pub(super) publisher: Publisher,
+    pub(super) phase: Phase,
     /// The probe succeeded since the last trigger.
-    ready: bool,
-    /// For each stored event, its place in the history's table once anybody saw it.
-    seen: Vec<Option<Seen>>,
-    /// Events that no log holds: other contents and resets, by (id, digest).
-    odd: HashMap<(u64, u64), EventIx>,
+    pub(super) ready: bool,
+    pub(super) table: Table,
     /// For each stored event, how many clients had it while priming.
-    priming: Vec<usize>,
+    pub(super) priming: Vec<usize>,
     /// When the last client got the event that all have.
-    primed: Option<Elapsed>,
+    pub(super) primed: Option<Elapsed>,
     /// When a client that came back first received something.
-    others_receive: Option<Elapsed>,
-    slowest: Duration,
-    frames: Vec<Frame>,
+    pub(super) others_receive: Option<Elapsed>,
+    pub(super) slowest: Duration,
+    /// Reused for every delivery.
+    pub(super) frames: Vec<Frame>,
+    pub(super) reconnect_limit: Duration,
 }
 
 impl<'a> World<'a> {
@@ -130,13 +99,13 @@ impl<'a> World<'a> {
             publisher,
             phase: Phase::Priming,
             ready: true,
-            seen: Vec::new(),
-            odd: HashMap::new(),
+            table: Table::default(),
             priming: Vec::new(),
             primed: None,
             others_receive: None,
             slowest: setup.latency.most.max(PUBLISH_LATENCY),
             frames: Vec::new(),
+            reconnect_limit: conduct::reconnect_limit(setup),
         }
     }
 
@@ -157,7 +126,7 @@ impl<'a> World<'a> {
         unreachable!("the conductor looks until the run is over")
     }
 
-    fn step(&mut self, now: Elapsed, step: Step) -> std::ops::ControlFlow<()> {
+    fn step(&mut self, now: Elapsed, step: Step) -> ControlFlow<()> {
         match step {
             Step::Syn { client, dial } if self.peers[client].dials == dial => self.syn(now, client),
             Step::Upgrade { client, dial } if self.peers[client].dials == dial => {
@@ -200,14 +169,14 @@ impl<'a> World<'a> {
             }
             Step::Look => return self.look(now),
         }
-        std::ops::ControlFlow::Continue(())
+        ControlFlow::Continue(())
     }
 
-    fn mark(&mut self, at: Elapsed, mark: Mark) {
+    pub(super) fn mark(&mut self, at: Elapsed, mark: Mark) {
         self.history.marks.push((at, mark));
     }
 
-    fn schedule(&mut self, client: usize, dial: Option<Dial>) {
+    pub(super) fn schedule(&mut self, client: usize, dial: Option<Dial>) {
         if let Some(dial) = dial {
             let peer = &self.peers[client];
             let step = Step::Syn {
@@ -336,11 +305,8 @@ impl<'a> World<'a> {
                 Frame::Event(place) => self.event(at, client, place),
                 Frame::Conflict(place) => {
                     let stored = self.model.stored(place);
-                    let seen = Seen {
-                        event: self.odd(stored.id, Some(stored.seq), other_content(stored.seq.0)),
-                        id: stored.id,
-                        number: self.publisher.number(stored.seq),
-                    };
+                    let number = self.publisher.number(stored.seq);
+                    let seen = self.table.conflict(stored, number);
                     self.peers[client].receipt(at, seen, &self.setup.backoff);
                 }
                 Frame::Cut(place) => {
@@ -348,7 +314,7 @@ impl<'a> World<'a> {
                     self.peers[client].unread(at, text);
                 }
                 Frame::Reset(id) => {
-                    let event = self.odd(id, None, 0);
+                    let event = self.table.reset(id);
                     let (model, publisher) = (&self.model, &self.publisher);
                     let covered =
                         (0..model.len()).map(|place| publisher.number(model.stored(place).seq));
@@ -359,7 +325,9 @@ impl<'a> World<'a> {
     }
 
     fn event(&mut self, at: Elapsed, client: usize, place: usize) {
-        let seen = self.seen(place);
+        let stored = self.model.stored(place);
+        let number = self.publisher.number(stored.seq);
+        let seen = self.table.seen(place, stored, number);
         let peer = &mut self.peers[client];
         let first = peer.receipt(at, seen, &self.setup.backoff);
         match self.phase {
@@ -378,44 +346,8 @@ impl<'a> World<'a> {
         }
     }
 
-    fn seen(&mut self, place: usize) -> Seen {
-        if place >= self.seen.len() {
-            self.seen.resize(self.model.len(), None);
-        }
-        if let Some(seen) = self.seen[place] {
-            return seen;
-        }
-        let stored = self.model.stored(place);
-        let event = self.intern(stored.id, Some(stored.seq), content(stored.seq.0));
-        let seen = Seen {
-            event,
-            id: stored.id,
-            number: self.publisher.number(stored.seq),
-        };
-        self.seen[place] = Some(seen);
-        seen
-    }
-
-    fn odd(&mut self, id: u64, seq: Option<Seq>, digest: u64) -> EventIx {
-        if let Some(&event) = self.odd.get(&(id, digest)) {
-            return event;
-        }
-        let event = self.intern(id, seq, digest);
-        self.odd.insert((id, digest), event);
-        event
-    }
-
-    fn intern(&mut self, id: u64, seq: Option<Seq>, digest: u64) -> EventIx {
-        self.history.events.push(Event {
-            id: Some(id.to_string().into()),
-            seq,
-            digest,
-        });
-        EventIx(self.history.events.len() as u32 - 1)
-    }
-
     /// Every connection ends, but for those that `half-open` leaves; what is under way meets a closed port.
-    fn kill(&mut self, now: Elapsed) {
+    pub(super) fn kill(&mut self, now: Elapsed) {
         self.model.kill();
         self.others_receive = None;
         for client in 0..self.peers.len() {
@@ -439,110 +371,7 @@ impl<'a> World<'a> {
         }
     }
 
-    fn steady(&mut self, now: Elapsed, outage: u32) {
-        if outage <= self.setup.outages {
-            self.phase = Phase::Steady;
-            self.queue
-                .push(now + self.setup.steady, Step::Trigger { outage });
-        } else {
-            self.phase = Phase::Tail {
-                from: now,
-                numbers: self.publisher.len(),
-            };
-        }
-    }
-
-    fn look(&mut self, now: Elapsed) -> std::ops::ControlFlow<()> {
-        match self.phase {
-            Phase::Priming | Phase::Steady => {}
-            Phase::Outage { outage, trigger } => {
-                self.close_half_open(now, trigger);
-                let back = self.peers.iter().filter(|p| p.is_open()).count();
-                if let Some(away) = self.model.dies(back) {
-                    self.die(now, away);
-                } else if self.ready && self.peers.iter().all(|p| self.is_settled(now, trigger, p))
-                {
-                    self.mark(now, Mark::Settled { outage });
-                    self.steady(now, outage + 1);
-                }
-            }
-            Phase::Tail { from, numbers } => {
-                let published = self.publisher.len() - numbers;
-                if now.since(from) >= TAIL.0 && published >= TAIL.1 {
-                    self.phase = Phase::Drain;
-                    self.flush(now);
-                }
-            }
-            Phase::Drain if self.is_over(now) => {
-                return std::ops::ControlFlow::Break(());
-            }
-            Phase::Drain => {}
-        }
-        self.queue.push(now + LOOK, Step::Look);
-        std::ops::ControlFlow::Continue(())
-    }
-
-    /// What stayed open across the trigger and has been silent for long enough (rule 5 of judgement).
-    fn close_half_open(&mut self, now: Elapsed, trigger: Elapsed) {
-        if !self
-            .others_receive
-            .is_some_and(|since| now.since(since) > SILENCE)
-        {
-            return;
-        }
-        for client in 0..self.peers.len() {
-            let peer = &mut self.peers[client];
-            if matches!(peer.link, Link::Open { since } if since < trigger) {
-                let dial = peer.closed(now, Cause::HalfOpen, &self.setup.backoff);
-                self.schedule(client, dial);
-            }
-        }
-    }
-
-    fn die(&mut self, now: Elapsed, away: Duration) {
-        let status = "signal: 9 (SIGKILL)".into();
-        self.mark(now, Mark::Died { status });
-        self.kill(now);
-        self.queue.push(now + away, Step::Boot);
-    }
-
-    /// Caught up, gone for good, or past its limit; a socket from before the trigger is none of these.
-    fn is_settled(&self, now: Elapsed, trigger: Elapsed, peer: &Peer) -> bool {
-        match peer.link {
-            Link::Open { since } if since < trigger => now.since(trigger) > self.reconnect_limit(),
-            _ => peer.is_caught_up() || self.is_past_limit(now, peer),
-        }
-    }
-
-    fn is_past_limit(&self, now: Elapsed, peer: &Peer) -> bool {
-        match (peer.link, peer.dropped) {
-            (Link::Gone, _) => true,
-            (Link::Open { since }, _) => {
-                let from = match self.phase {
-                    Phase::Drain => since.max(self.publisher.last_answer()),
-                    _ => since,
-                };
-                now.since(from) > self.setup.terms.settle + LOOK
-            }
-            (_, Some(dropped)) => now.since(dropped) > self.reconnect_limit(),
-            (_, None) => false,
-        }
-    }
-
-    fn reconnect_limit(&self) -> Duration {
-        self.setup.terms.reconnect_limit.unwrap_or(RECONNECT_LIMIT) + LOOK
-    }
-
-    /// All pairs are in, or past their limits; an answer that is still out counts as long as there is somebody to tell.
-    fn is_over(&self, now: Elapsed) -> bool {
-        let over = |peer: &Peer| {
-            let has_all = || peer.is_open() && self.publisher.promised().all(|n| peer.has(n));
-            self.is_past_limit(now, peer) || (self.publisher.is_idle() && has_all())
-        };
-        self.peers.iter().all(over) && (self.publisher.is_idle() || !self.model.is_up())
-    }
-
-    fn flush(&mut self, now: Elapsed) {
+    pub(super) fn flush(&mut self, now: Elapsed) {
         let mut frames = std::mem::take(&mut self.frames);
         for client in 0..self.peers.len() {
             self.model.flush(client, &mut frames);
@@ -564,16 +393,8 @@ impl<'a> World<'a> {
                 .publications
                 .insert(publication.seq, publication);
         }
+        self.history.events = self.table.into_events();
         self.history.horizon = at;
         (self.history, self.model.into_ledger())
     }
-}
-
-/// A digest of what a publication says; never 0, which means nothing to compare.
-fn content(seq: u64) -> u64 {
-    seq.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1
-}
-
-fn other_content(seq: u64) -> u64 {
-    content(seq) ^ 2
 }
