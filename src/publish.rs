@@ -106,9 +106,14 @@ impl Shared {
     }
 }
 
+/// Fills a body in: `{seq}` is the number; `{payload}` is a JSON object that holds it beside some filler, or, between
+/// quotes, the filler alone.
 fn render(body: &str, seq: Seq) -> String {
-    body.replace("{seq}", &seq.0.to_string())
-        .replace("{payload}", &payload(seq.0))
+    let filler = payload(seq.0);
+    let object = format!(r#"{{"seq":{},"payload":"{filler}"}}"#, seq.0);
+    body.replace(r#""{payload}""#, &format!("\"{filler}\""))
+        .replace("{payload}", &object)
+        .replace("{seq}", &seq.0.to_string())
 }
 
 /// What became of every event.
@@ -383,5 +388,23 @@ async fn until(due: Option<tokio::time::Instant>) {
     match due {
         Some(due) => tokio::time::sleep_until(due).await,
         None => std::future::pending().await,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_payload_is_an_object_with_the_number_or_between_quotes_the_filler() {
+        let filler = payload(7);
+        let object = format!(r#"{{"seq":7,"payload":"{filler}"}}"#);
+        assert_eq!(render("{payload}", Seq(7)), object);
+        assert_eq!(
+            render(r#"{"data":{payload}}"#, Seq(7)),
+            format!(r#"{{"data":{object}}}"#)
+        );
+        let quoted = render(r#"{"n":{seq},"text":"{payload}"}"#, Seq(7));
+        assert_eq!(quoted, format!(r#"{{"n":7,"text":"{filler}"}}"#));
     }
 }
