@@ -3,6 +3,7 @@
 //! This file and its leaves are the only ones that know clap, and they do nothing: no run, no print, no exit. A leaf holds
 //! one command: `cli/run.rs` the options of a run and how they lie over a scenario, `cli/list.rs` the lists.
 
+mod help;
 mod list;
 mod run;
 
@@ -14,11 +15,12 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::error::ErrorKind;
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 
-use crate::error::{Error, Exit};
+use crate::error::Error;
 use crate::report::Format;
 use crate::scenario::{Count, Scenario, word};
 use crate::server::defect::Planted;
 use crate::server::{self, HOLD};
+use help::{exits, manual};
 
 /// What herd shall do.
 #[derive(Debug)]
@@ -251,32 +253,6 @@ impl ServeArgs {
     }
 }
 
-/// The exit codes, for the help text.
-fn exits() -> String {
-    let codes = Exit::ALL.map(|exit| {
-        let meaning = folded(exit.meaning(), 20);
-        format!("  {:>3}  {:<12} {meaning}\n", exit.code(), exit.name())
-    });
-    format!("Exit codes:\n{}", codes.concat())
-}
-
-/// Text in lines of 80 columns, each but the first indented: clap keeps the lines of this part of its help.
-fn folded(text: &str, indent: usize) -> String {
-    let mut column = indent;
-    let mut lines = String::new();
-    for word in text.split(' ') {
-        if column + word.len() > 79 {
-            lines += &format!("\n{:indent$}", "");
-            column = indent;
-        } else if column > indent {
-            lines.push(' ');
-        }
-        lines += word;
-        column += word.len() + 1;
-    }
-    lines
-}
-
 fn formats() -> impl TypedValueParser<Value = Format> {
     named(&Format::ALL, |format| format.name())
 }
@@ -368,41 +344,6 @@ fn rendering(formats: Vec<Format>, output: Option<PathBuf>) -> Result<Rendering,
             "only --format json goes to stdout; say with -o DIR where the files go".into(),
         )),
     }
-}
-
-/// One page for all commands: each one's options follow those of herd itself.
-fn manual() -> String {
-    let mut root = Cli::command().disable_help_subcommand(true);
-    root.build();
-    let commands: Vec<_> = root.get_subcommands().cloned().collect();
-    let man = clap_mangen::Man::new(root);
-    let mut page = Vec::new();
-    // Writing to memory can't fail.
-    let _ = man.render_title(&mut page);
-    let _ = man.render_name_section(&mut page);
-    let _ = man.render_synopsis_section(&mut page);
-    let _ = man.render_options_section(&mut page);
-    for command in commands {
-        let name = command.get_name().to_uppercase();
-        let leaf = clap_mangen::Man::new(command);
-        page.extend(format!(".SH HERD {name}\n").bytes());
-        for section in [
-            clap_mangen::Man::render_description_section,
-            clap_mangen::Man::render_synopsis_section,
-            clap_mangen::Man::render_options_section,
-        ] {
-            let mut text = Vec::new();
-            let _ = section(&leaf, &mut text);
-            // A section of a command's own stands under the command.
-            let text = String::from_utf8_lossy(&text).replace("\n.SH ", "\n.SS ");
-            let text = text
-                .strip_prefix(".SH ")
-                .map_or(text.clone(), |t| format!(".SS {t}"));
-            page.extend(text.bytes());
-        }
-    }
-    let _ = man.render_extra_section(&mut page);
-    String::from_utf8_lossy(&page).into_owned()
 }
 
 #[cfg(test)]

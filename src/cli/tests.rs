@@ -195,12 +195,3 @@ fn herds_own_commands_are_passed_on_untouched() {
     assert_eq!(args, ["serve", "--", "sh", "-c", "--help"]);
     assert!(matches!(parsed(&[HOLD]), Ok(Command::Hold)));
 }
-
-#[test]
-fn help_folds_at_80_columns() {
-    assert_eq!(folded("a bc", 70), "a bc");
-    assert_eq!(
-        folded("aaaa bbbb cccc", 70),
-        format!("aaaa bbbb\n{:70}cccc", "")
-    );
-}
