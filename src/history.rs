@@ -205,6 +205,19 @@ pub enum IdKind {
 }
 
 impl IdKind {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Opaque, Self::Integer, Self::Lexicographic];
+
+    /// The word in scenarios.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Opaque => "opaque",
+            Self::Integer => "integer",
+            Self::Lexicographic => "lexicographic",
+        }
+    }
+
     /// Compares two ids in this order; none where the kind (or an id that isn't of the kind) has no order.
     #[must_use]
     pub fn compare(self, a: &str, b: &str) -> Option<std::cmp::Ordering> {

@@ -1,3 +1,198 @@
 //! Parses, calls, and turns the result into an exit code; the only place that may end the process.
 
-fn main() {}
+use std::io::{self, IsTerminal, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use herd::check::{self, Outcome};
+use herd::cli::{self, Colour, Command, Rendering, Stdout, Talk};
+use herd::error::{Error, Exit};
+use herd::history::file::read_all;
+use herd::report::{self, Input, Summary};
+use herd::{scenario, server, target};
+use rand::TryRng;
+use tokio::signal::unix::{SignalKind, signal};
+
+fn main() -> ExitCode {
+    let command = fresh_seed().and_then(|seed| cli::parse(std::env::args_os(), seed));
+    let exit = match command {
+        // A guard outlives herd and has codes of its own.
+        Ok(Command::Guard(args)) => return target::guard::main(args),
+        Ok(command) => carry_out(command),
+        Err(error) => Err(error),
+    };
+    match exit {
+        Ok(exit) => ExitCode::from(exit.code()),
+        Err(error) => {
+            // Where stderr is gone too, the code is all there is to say.
+            let _ = writeln!(io::stderr(), "herd: {error}");
+            ExitCode::from(error.exit().code())
+        }
+    }
+}
+
+/// Below 2^53, so that tools that read JSON numbers as floats keep it exact.
+fn fresh_seed() -> Result<u64, Error> {
+    let drawn = rand::rngs::SysRng.try_next_u64();
+    drawn.map(|seed| seed >> 11).map_err(|e| {
+        Error::Broken(format!(
+            "the system gives no random numbers ({e}); name a --seed"
+        ))
+    })
+}
+
+fn carry_out(command: Command) -> Result<Exit, Error> {
+    match command {
+        Command::Run(run) => run_command(&run),
+        Command::Check { histories, talk } => check(&histories, talk),
+        Command::Report {
+            histories,
+            rendering,
+        } => render(&histories, &rendering),
+        Command::Serve(config) => serve(*config),
+        Command::Init { file } => init(file.as_deref()),
+        Command::Print(text) => say(text.as_bytes()),
+        Command::Hold => server::hold().map(|()| Exit::Pass),
+        Command::Guard(_) => Ok(Exit::Usage),
+    }
+}
+
+/// Says what is implied, runs, and tells.
+fn run_command(run: &cli::Run) -> Result<Exit, Error> {
+    Err(Error::Broken(format!(
+        "{} is not built yet; use herd check",
+        run.repeat
+    )))
+}
+
+fn check(histories: &[PathBuf], talk: Talk) -> Result<Exit, Error> {
+    let history = read_all(histories)?;
+    let verdict = check::judge(&history);
+    let exit = exit_of(verdict.outcome);
+    let summary = Summary::new(&history, &verdict, exit);
+    let input = Input {
+        history: &history,
+        verdict: &verdict,
+        summary: &summary,
+    };
+    tell(&input, histories, talk)?;
+    Ok(exit)
+}
+
+fn exit_of(outcome: Outcome) -> Exit {
+    match outcome {
+        Outcome::Pass => Exit::Pass,
+        Outcome::Unknown => Exit::Unknown,
+        Outcome::Fail => Exit::Fail,
+    }
+}
+
+/// The report to whom it is for: people on stdout, or, where a machine reads that, on stderr.
+fn tell(input: &Input<'_>, files: &[PathBuf], talk: Talk) -> Result<(), Error> {
+    let report = |terminal| report::terminal::render(input, files, colour(talk.colour, terminal));
+    match talk.stdout {
+        Stdout::Report => say(report(io::stdout().is_terminal()).as_bytes())?,
+        Stdout::Json => say(&json(input.summary)?)?,
+    };
+    if talk.stdout == Stdout::Json && talk.stderr == cli::Stderr::Progress {
+        // A report that nobody can see any more is no reason to lose the exit code.
+        let _ = io::stderr().write_all(report(io::stderr().is_terminal()).as_bytes());
+    }
+    Ok(())
+}
+
+fn colour(choice: Colour, terminal: bool) -> report::terminal::Colour {
+    let forbidden = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+    match choice {
+        Colour::Auto if terminal && !forbidden => report::terminal::Colour::Always,
+        Colour::Auto | Colour::Never => report::terminal::Colour::Never,
+    }
+}
+
+fn json(summary: &Summary) -> Result<Vec<u8>, Error> {
+    let mut text = Vec::new();
+    report::json::write(&mut text, summary)
+        .map_err(|e| Error::Broken(format!("can't render the summary: {e}; report this")))?;
+    Ok(text)
+}
+
+fn render(histories: &[PathBuf], rendering: &Rendering) -> Result<Exit, Error> {
+    let history = read_all(histories)?;
+    let verdict = check::judge(&history);
+    let summary = Summary::new(&history, &verdict, exit_of(verdict.outcome));
+    match rendering {
+        Rendering::Summary => say(&json(&summary)?),
+        Rendering::Files { formats, dir } => {
+            std::fs::create_dir_all(dir).map_err(|source| Error::File {
+                action: "create",
+                path: dir.clone(),
+                source,
+            })?;
+            let written = report::write_all(dir, formats, &history, &verdict, &summary)?;
+            let names: String = written
+                .iter()
+                .map(|file| format!("{}\n", file.display()))
+                .collect();
+            say(names.as_bytes())
+        }
+    }
+}
+
+fn serve(config: server::Config) -> Result<Exit, Error> {
+    let broken = |e: io::Error| Error::Broken(format!("can't start the server: {e}; try again"));
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .map_err(broken)?;
+    runtime.block_on(async {
+        let mut term = signal(SignalKind::terminate()).map_err(broken)?;
+        let mut interrupt = signal(SignalKind::interrupt()).map_err(broken)?;
+        let stop = async {
+            tokio::select! {
+                biased;
+                _ = term.recv() => {}
+                _ = interrupt.recv() => {}
+            }
+        };
+        let ready = |address| {
+            // A server whose starter no longer reads is still a server.
+            let _ = say(format!("{{\"listening\":\"{address}\"}}\n").as_bytes());
+        };
+        server::serve(config, ready, stop).await
+    })?;
+    Ok(Exit::Pass)
+}
+
+fn init(file: Option<&Path>) -> Result<Exit, Error> {
+    let Some(path) = file else {
+        return say(scenario::INIT.as_bytes());
+    };
+    let created = std::fs::File::create_new(path).and_then(|mut file| {
+        file.write_all(scenario::INIT.as_bytes())?;
+        file.sync_all()
+    });
+    match created {
+        Ok(()) => say(format!("wrote {0}; run it with: herd run {0}\n", path.display()).as_bytes()),
+        Err(e) if e.kind() == io::ErrorKind::AlreadyExists => Err(Error::Usage(format!(
+            "{} exists and is left alone; name a new file",
+            path.display()
+        ))),
+        Err(source) => Err(Error::File {
+            action: "create",
+            path: path.into(),
+            source,
+        }),
+    }
+}
+
+/// Writes to stdout. Whoever closed it has read enough: that is no error.
+fn say(text: &[u8]) -> Result<Exit, Error> {
+    let mut stdout = io::stdout().lock();
+    match stdout.write_all(text).and_then(|()| stdout.flush()) {
+        Ok(()) => Ok(Exit::Pass),
+        Err(e) if e.kind() == io::ErrorKind::BrokenPipe => Ok(Exit::Pass),
+        Err(e) => Err(Error::Broken(format!(
+            "can't write to stdout: {e}; give it somewhere to go"
+        ))),
+    }
+}

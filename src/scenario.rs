@@ -1,14 +1,35 @@
 //! What the user wrote, typed and validated: a TOML file overridden by flags.
 //!
 //! This file knows names, units, defaults and contradictions. It opens no socket, starts nothing and never expands
-//! `{env:..}` or `{file:..}`, so that what is stored of it holds no secret.
+//! `{env:..}` or `{file:..}`, so that what is stored of it holds no secret. What was typed ([`Draft`]: the file with the
+//! flags laid over it) and what it comes to ([`Scenario`]) are two types; `scenario/resolve.rs` goes from one to the other.
+
+mod draft;
+mod render;
+mod resolve;
+mod template;
+#[cfg(test)]
+mod tests;
+mod words;
 
 use std::path::PathBuf;
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 use crate::backoff::Backoff;
 use crate::history::{DeliveryMode, IdKind, PolicySource, Shard, Source};
 use crate::profile::ProfileName;
+
+pub use draft::Draft;
+pub(crate) use draft::{BackoffDraft, lay};
+pub(crate) use render::backoff_table;
+pub use template::masked;
+pub(crate) use template::masked_header;
+pub(crate) use words::{Count, Ip, Peak, Rate, ShardOf, Time, word};
+
+/// A scenario file with every key, its default and what it means; `herd init` writes it.
+pub const INIT: &str = include_str!("scenario/init.toml");
 
 /// A run as it was asked for, every default filled in.
 #[derive(Debug, Clone, PartialEq)]
@@ -67,12 +88,27 @@ pub enum Server {
 }
 
 /// How herd stops a server that it supervises.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "UPPERCASE")]
 pub enum StopSignal {
     /// SIGTERM, then SIGKILL after the grace.
     Term,
     /// SIGKILL.
     Kill,
+}
+
+impl StopSignal {
+    /// All of them.
+    pub const ALL: [Self; 2] = [Self::Term, Self::Kill];
+
+    /// The word in scenarios and flags.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Term => "TERM",
+            Self::Kill => "KILL",
+        }
+    }
 }
 
 /// How connections are made and read.

@@ -1,12 +1,29 @@
-//! Who was away when: drops, waves, outages and returns, read off the history. No limit is known here.
+//! Who was away when: drops, waves, outages and returns, read off the history.
+//!
+//! Of limits it knows only what makes a wave big enough to be judged, because where herd waits for somebody else's
+//! restart the first such wave is the outage's beginning. What a wave is worth is `check/reconnect.rs`'s business.
+
+use std::collections::HashSet;
+use std::ops::Range;
+use std::time::Duration;
 
 use crate::check::Return;
-use crate::history::{Elapsed, History};
+use crate::history::{
+    Attempt, Cause, Client, ClientId, Elapsed, Entry, History, Mark, TriggerKind,
+};
+
+/// A session shorter than this that delivered nothing is no reconnect (rule 1 of judgement).
+pub const FLAP: Duration = Duration::from_secs(1);
+
+/// A pause between drops longer than this starts a new wave; what drops later than this after the server was ready
+/// again is no longer the trigger's doing.
+pub const PAUSE: Duration = Duration::from_secs(1);
 
 /// What the other parts of the judge need to know of time.
 #[derive(Debug, Clone, Default)]
 pub struct Timeline {
-    /// Every outage, in order.
+    /// Every outage that was seen, in order. Outage 0 is there only where clients were dropped before the first
+    /// trigger.
     pub outages: Vec<OutageSpan>,
     /// Every loss of connection and what followed, by outage, wave, client. A flapped session ends no absence: its
     /// client is still away, and it gets no row of its own.
@@ -18,9 +35,9 @@ pub struct Timeline {
 /// One outage: from its trigger (or first drop) on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OutageSpan {
-    /// From 1.
+    /// From 1; 0 = before the first trigger.
     pub outage: u32,
-    /// When it was triggered; none where it began by itself.
+    /// When it was triggered (or, waiting, began to be waited for); none where it began by itself.
     pub trigger: Option<Elapsed>,
     /// The old process was reaped, or the probe first failed.
     pub gone: Option<Elapsed>,
@@ -45,6 +62,21 @@ pub struct WaveSpan {
     pub dropped: u32,
     /// Whether the trigger caused it; if not, it is a relapse (rule 3 of judgement).
     pub triggered: bool,
+    /// When the target was first ready at or after the first drop; none where nothing says so.
+    pub ready: Option<Elapsed>,
+}
+
+impl WaveSpan {
+    /// Whether it is judged by itself: at least 5 % of the clients, and at least two (rule 3 of judgement).
+    #[must_use]
+    pub fn judged(&self, clients: usize) -> bool {
+        self.dropped as usize >= least_judged(clients)
+    }
+}
+
+/// How many clients make a wave that is judged.
+fn least_judged(clients: usize) -> usize {
+    clients.div_ceil(20).max(2).min(clients.max(1))
 }
 
 /// Where a session stands.
@@ -62,7 +94,458 @@ impl Timeline {
     /// Reads it off a history.
     #[must_use]
     pub fn new(history: &History) -> Self {
-        let _ = history;
-        Self::default()
+        let mut timeline = Self::default();
+        let mut absences = Vec::new();
+        for (index, client) in history.clients.iter().enumerate() {
+            let flapped = flapped(client, history);
+            absences.extend(absences_of(index, client, &flapped));
+            let place = |flapped| Place {
+                flapped,
+                ..Place::default()
+            };
+            timeline
+                .sessions
+                .push(flapped.into_iter().map(place).collect());
+        }
+        absences.sort_by_key(|a| (a.at, a.client));
+        let starts = starts(history, &absences);
+        settle_half_open(&mut absences, &starts);
+        absences.sort_by_key(|a| (a.at, a.client));
+
+        let mut rest = absences.as_slice();
+        for (place, start) in starts.iter().enumerate() {
+            let next = starts.get(place + 1);
+            let until = next.map_or(Elapsed(u64::MAX), |n| n.at);
+            let (mine, later) = rest.split_at(rest.partition_point(|a| a.at < until));
+            rest = later;
+            if start.outage > 0 || !mine.is_empty() {
+                timeline.outage(history, *start, until.min(history.horizon), mine);
+            }
+        }
+        timeline
+            .returns
+            .sort_by_key(|r| (r.outage, r.wave, r.client, r.dropped));
+        timeline
+    }
+
+    /// The returns of one wave.
+    #[must_use]
+    pub fn of_wave(&self, outage: u32, wave: u32) -> &[Return] {
+        let wanted = (outage, wave);
+        let from = self
+            .returns
+            .partition_point(|r| (r.outage, r.wave) < wanted);
+        let to = self
+            .returns
+            .partition_point(|r| (r.outage, r.wave) <= wanted);
+        &self.returns[from..to]
+    }
+
+    /// The returns of one outage.
+    #[must_use]
+    pub fn of_outage(&self, outage: u32) -> &[Return] {
+        let from = self.returns.partition_point(|r| r.outage < outage);
+        let to = self.returns.partition_point(|r| r.outage <= outage);
+        &self.returns[from..to]
+    }
+
+    fn outage(&mut self, history: &History, start: Start, until: Elapsed, mine: &[Absence]) {
+        let mark = |wanted: fn(&Mark) -> Option<u32>, from: Elapsed| {
+            let found = |(at, m): &(Elapsed, Mark)| {
+                (wanted(m) == Some(start.outage) && *at >= from).then_some(*at)
+            };
+            history.marks.iter().filter_map(found).min()
+        };
+        let ready = |from| match start.outage {
+            0 => None,
+            _ => mark(ready_of, from),
+        };
+        let mut outage = OutageSpan {
+            outage: start.outage,
+            trigger: start.trigger,
+            gone: mark(gone_of, Elapsed::ZERO),
+            ready: ready(Elapsed::ZERO),
+            until,
+            waves: Vec::new(),
+        };
+        let mut seen = HashSet::new();
+        for drops in mine.chunk_by(|a, b| b.at.since(a.at) <= PAUSE) {
+            let wave = outage.waves.len() as u32 + 1;
+            let clients: HashSet<usize> = drops.iter().map(|a| a.client).collect();
+            let first_drop = drops[0].at;
+            let again = clients.intersection(&seen).count();
+            let triggered = match history.header.terms.trigger {
+                _ if start.outage == 0 => false,
+                TriggerKind::Child => outage.ready.is_none_or(|r| first_drop <= r + PAUSE),
+                // Pods rolled one after the other drop each client once.
+                TriggerKind::Command | TriggerKind::Wait => again * 2 <= clients.len(),
+            };
+            outage.waves.push(WaveSpan {
+                wave,
+                first_drop,
+                last_drop: drops[drops.len() - 1].at,
+                dropped: clients.len() as u32,
+                triggered,
+                ready: ready(first_drop),
+            });
+            seen.extend(clients);
+            for absence in drops {
+                self.returns.push(absence.row(history, start.outage, wave));
+                for session in absence.sessions.clone() {
+                    let place = &mut self.sessions[absence.client][session];
+                    (place.outage, place.wave) = (start.outage, wave);
+                }
+            }
+        }
+        self.outages.push(outage);
+    }
+}
+
+/// The dials of one return, from the drop to the reconnect.
+#[must_use]
+pub fn dials<'a>(client: &'a Client, row: &Return) -> &'a [Attempt] {
+    let end = match row.session {
+        Some(session) => client.sessions[session].attempt + 1,
+        None => client.attempts.len(),
+    };
+    &client.attempts[end - row.attempts as usize..end]
+}
+
+/// The client with this number.
+#[must_use]
+pub fn client(history: &History, id: ClientId) -> Option<(usize, &Client)> {
+    let index = history.clients.binary_search_by_key(&id, |c| c.id).ok()?;
+    Some((index, &history.clients[index]))
+}
+
+/// One client's loss of its connection, before it is known which outage it belongs to.
+#[derive(Debug)]
+struct Absence {
+    client: usize,
+    at: Elapsed,
+    /// When the lost session was opened, where it ended half-open and was really lost earlier.
+    half_open: Option<Elapsed>,
+    /// The sessions that came of it: flapped ones, then the reconnect.
+    sessions: Range<usize>,
+    /// Whether the last of these is a reconnect.
+    back: bool,
+    dials: Range<usize>,
+}
+
+impl Absence {
+    fn row(&self, history: &History, outage: u32, wave: u32) -> Return {
+        Return {
+            outage,
+            wave,
+            client: history.clients[self.client].id,
+            dropped: self.at,
+            session: self.back.then(|| self.sessions.end - 1),
+            attempts: self.dials.len() as u32,
+        }
+    }
+}
+
+/// Rule 1, for each session. Only where one was short are the receipts read.
+fn flapped(client: &Client, history: &History) -> Vec<bool> {
+    let short = client.sessions.iter().map(|s| {
+        let end = s.closed.as_ref().map_or(history.horizon, |(at, _)| *at);
+        end.since(s.opened) < FLAP
+    });
+    let mut flapped: Vec<bool> = short.collect();
+    if flapped.contains(&true) {
+        for entry in client.entries(history) {
+            if let Entry::Receipt(receipt) = entry
+                && let Some(flapped) = flapped.get_mut(receipt.session)
+            {
+                *flapped = false;
+            }
+        }
+    }
+    flapped
+}
+
+fn absences_of(index: usize, client: &Client, flapped: &[bool]) -> Vec<Absence> {
+    let mut absences = Vec::new();
+    for (place, session) in client.sessions.iter().enumerate() {
+        let Some(at) = session.dropped().filter(|_| !flapped[place]) else {
+            continue;
+        };
+        let back = (place + 1..flapped.len()).find(|s| !flapped[*s]);
+        let first_dial = session.attempt + 1;
+        absences.push(Absence {
+            client: index,
+            at,
+            half_open: matches!(session.closed, Some((_, Cause::HalfOpen)))
+                .then_some(session.opened),
+            sessions: place + 1..back.map_or(flapped.len(), |b| b + 1),
+            back: back.is_some(),
+            dials: first_dial
+                ..back.map_or(client.attempts.len(), |b| client.sessions[b].attempt + 1),
+        });
+    }
+    absences
+}
+
+/// Where an outage begins.
+#[derive(Debug, Clone, Copy)]
+struct Start {
+    outage: u32,
+    trigger: Option<Elapsed>,
+    at: Elapsed,
+    /// What a half-open session dates from where nothing else dropped.
+    cut: Option<Elapsed>,
+}
+
+/// Where each outage begins, outage 0 first: at its trigger, or, where herd waits for somebody else, with the first
+/// wave after that which is big enough to be judged. An outage that was waited for and never came isn't in it.
+fn starts(history: &History, absences: &[Absence]) -> Vec<Start> {
+    let mut starts = vec![Start {
+        outage: 0,
+        trigger: None,
+        at: Elapsed::ZERO,
+        cut: None,
+    }];
+    let plain: Vec<&Absence> = absences.iter().filter(|a| a.half_open.is_none()).collect();
+    let waves: Vec<_> = plain.chunk_by(|a, b| b.at.since(a.at) <= PAUSE).collect();
+    let triggers = history.marks.iter().filter_map(|(at, mark)| match mark {
+        Mark::Trigger { outage } => Some((*outage, *at)),
+        _ => None,
+    });
+    // Merged shards tell of the same trigger more than once: the first counts.
+    let mut triggers: Vec<_> = triggers.collect();
+    triggers.sort_unstable();
+    triggers.dedup_by_key(|(outage, _)| *outage);
+    for (outage, trigger) in triggers {
+        let at = match history.header.terms.trigger {
+            TriggerKind::Child | TriggerKind::Command => Some(trigger),
+            TriggerKind::Wait => waves
+                .iter()
+                .filter_map(|wave| {
+                    let after = wave.partition_point(|a| a.at < trigger);
+                    let clients: HashSet<_> = wave[after..].iter().map(|a| a.client).collect();
+                    (clients.len() >= least_judged(history.clients.len())).then(|| wave[after].at)
+                })
+                .next(),
+        };
+        let cut = match history.header.terms.trigger {
+            TriggerKind::Child | TriggerKind::Command => Some(trigger),
+            TriggerKind::Wait => None,
+        };
+        starts.extend(at.map(|at| Start {
+            outage,
+            trigger: Some(trigger),
+            at,
+            cut,
+        }));
+    }
+    starts
+}
+
+/// Rule 5: a half-open session was lost when the others were, not when herd noticed.
+fn settle_half_open(absences: &mut [Absence], starts: &[Start]) {
+    let plain: Vec<Elapsed> = absences
+        .iter()
+        .filter(|a| a.half_open.is_none())
+        .map(|a| a.at)
+        .collect();
+    for absence in absences {
+        let Some(opened) = absence.half_open else {
+            continue;
+        };
+        let start = starts[starts.partition_point(|s| s.at <= absence.at).max(1) - 1];
+        let from = start.at.max(opened);
+        let cut = plain[plain.partition_point(|at| *at < from)..].first();
+        absence.at = cut
+            .filter(|at| **at <= absence.at)
+            .copied()
+            .or(start.cut.filter(|at| *at >= opened))
+            .unwrap_or(absence.at);
+    }
+}
+
+fn ready_of(mark: &Mark) -> Option<u32> {
+    match mark {
+        Mark::Ready { outage } => Some(*outage),
+        _ => None,
+    }
+}
+
+fn gone_of(mark: &Mark) -> Option<u32> {
+    match mark {
+        Mark::Gone { outage } => Some(*outage),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::history::build::{Builder, Story};
+    use proptest::prelude::*;
+
+    fn wave_drops(timeline: &Timeline) -> Vec<(u32, u32, u32)> {
+        let of = |o: &OutageSpan| {
+            let wave = |w: &WaveSpan| (o.outage, w.wave, w.dropped);
+            o.waves.iter().map(wave).collect::<Vec<_>>()
+        };
+        timeline.outages.iter().flat_map(of).collect()
+    }
+
+    #[test]
+    fn a_pause_of_more_than_a_second_starts_a_new_wave() {
+        let drops = [1_000, 2_000, 3_001, 3_001];
+        let history = Builder::new(4)
+            .outage(1, 1_000, 60_000)
+            .each(|k, s| {
+                s.open(1).got(2, 1).dropped(drops[k as usize - 1]);
+            })
+            .end(70_000);
+        assert_eq!(wave_drops(&Timeline::new(&history)), [(1, 1, 2), (1, 2, 2)]);
+    }
+
+    #[test]
+    fn drops_before_the_first_trigger_are_outage_0_and_between_two_the_first_ones() {
+        let history = Builder::new(1)
+            .outage(1, 10_000, 11_000)
+            .outage(2, 20_000, 21_000)
+            .client(1, |s| {
+                s.open(1).dropped(5_000).open(6_000).dropped(10_001);
+                s.open(12_000).dropped(19_999);
+                s.open(20_000).dropped(21_500).open(22_000);
+            })
+            .end(30_000);
+        let timeline = Timeline::new(&history);
+        assert_eq!(
+            wave_drops(&timeline),
+            [(0, 1, 1), (1, 1, 1), (1, 2, 1), (2, 1, 1)]
+        );
+        let places: Vec<_> = timeline.sessions[0]
+            .iter()
+            .map(|p| (p.outage, p.wave))
+            .collect();
+        assert_eq!(places, [(0, 0), (0, 1), (1, 1), (1, 2), (2, 1)]);
+        let triggered: Vec<_> = timeline
+            .outages
+            .iter()
+            .flat_map(|o| o.waves.iter().map(|w| w.triggered))
+            .collect();
+        assert_eq!(triggered, [false, true, false, true]);
+    }
+
+    #[test]
+    fn a_flapped_session_ends_no_absence() {
+        let history = Builder::new(1)
+            .outage(1, 10_000, 11_000)
+            .client(1, |s| {
+                s.open(1).dropped(10_001);
+                s.failed(10_500, crate::history::AttemptOutcome::Refused);
+                s.open(11_000).dropped(11_500);
+                s.open(12_000);
+            })
+            .end(30_000);
+        let timeline = Timeline::new(&history);
+        let row = &timeline.returns[0];
+        assert_eq!(
+            (timeline.returns.len(), row.session, row.attempts),
+            (1, Some(2), 3)
+        );
+        let flapped: Vec<_> = timeline.sessions[0].iter().map(|p| p.flapped).collect();
+        assert_eq!(flapped, [false, true, false]);
+        assert_eq!(dials(&history.clients[0], row).len(), 3);
+    }
+
+    #[test]
+    fn a_session_still_open_at_the_end_lasted_until_then() {
+        for (end, flapped) in [(12_000, true), (12_001, false)] {
+            let history = Builder::new(1)
+                .outage(1, 10_000, 11_000)
+                .client(1, |s| {
+                    s.open(1).dropped(10_001).open(11_000);
+                })
+                .end(end);
+            let timeline = Timeline::new(&history);
+            assert_eq!(timeline.sessions[0][1].flapped, flapped);
+            assert_eq!(timeline.returns[0].session.is_none(), flapped);
+        }
+    }
+
+    #[test]
+    fn half_open_sessions_belong_to_the_cut() {
+        let half_open = |with_others: bool| {
+            let clients = Builder::new(2).outage(1, 10_000, 11_000).each(|k, s| {
+                s.open(1);
+                match k {
+                    1 => s.closed(17_000, Cause::HalfOpen).open(18_000),
+                    _ if with_others => s.dropped(10_003).open(11_500),
+                    _ => s,
+                };
+            });
+            Timeline::new(&clients.end(30_000)).returns[0].dropped
+        };
+        assert_eq!(half_open(true), Elapsed::from_millis(10_003));
+        assert_eq!(half_open(false), Elapsed::from_millis(10_000));
+    }
+
+    fn story(s: &mut Story<'_>, gaps: &[u64]) {
+        let mut at = 1;
+        for gap in gaps {
+            s.open(at).dropped(at + gap);
+            at += gap + 300;
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn waves_partition_the_drops(
+            gaps in proptest::collection::vec(proptest::collection::vec(1u64..4_000, 0..6), 1..8),
+            trigger in 1u64..9_000,
+        ) {
+            let clients = gaps.len() as u32;
+            let history = Builder::new(clients)
+                .outage(1, trigger, trigger + 500)
+                .each(|k, s| story(s, &gaps[k as usize - 1]))
+                .end(60_000);
+            let timeline = Timeline::new(&history);
+            let lost: usize = history.clients.iter().zip(&timeline.sessions)
+                .map(|(c, p)| c.sessions.iter().zip(p)
+                    .filter(|(s, p)| s.dropped().is_some() && !p.flapped).count())
+                .sum();
+            prop_assert_eq!(timeline.returns.len(), lost);
+            let mut seen = 0;
+            for outage in &timeline.outages {
+                let mut last: Option<Elapsed> = None;
+                for wave in &outage.waves {
+                    prop_assert!(last.is_none_or(|l| wave.first_drop.since(l) > PAUSE));
+                    prop_assert!(wave.last_drop < outage.until);
+                    last = Some(wave.last_drop);
+                    let rows = timeline.of_wave(outage.outage, wave.wave);
+                    prop_assert!(rows.iter().all(|r| wave.first_drop <= r.dropped && r.dropped <= wave.last_drop));
+                    seen += rows.len();
+                }
+            }
+            prop_assert_eq!(seen, lost);
+        }
+
+        /// Merged shards may tell of the same run in any order.
+        #[test]
+        fn the_order_of_the_marks_does_not_matter(seed in any::<u64>(), twice in any::<bool>()) {
+            let history = Builder::new(3)
+                .outage(1, 10_000, 11_000)
+                .outage(2, 20_000, 21_000)
+                .each(|k, s| story(s, &[10_000 + u64::from(k), 9_700, 3_000]))
+                .end(60_000);
+            let mut shuffled = history.clone();
+            if twice {
+                shuffled.marks.extend(history.marks.clone());
+            }
+            let by = |i: usize| (i as u64 + 1).wrapping_mul(seed | 1) >> 7;
+            let mut numbered: Vec<_> = shuffled.marks.into_iter().enumerate().collect();
+            numbered.sort_by_key(|(i, _)| by(*i));
+            shuffled.marks = numbered.into_iter().map(|(_, m)| m).collect();
+            let (a, b) = (Timeline::new(&history), Timeline::new(&shuffled));
+            prop_assert_eq!(a.outages, b.outages);
+            prop_assert_eq!(a.returns, b.returns);
+            prop_assert_eq!(a.sessions, b.sessions);
+        }
     }
 }

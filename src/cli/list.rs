@@ -1,0 +1,188 @@
+//! `herd list`: what users can name, as text and as JSON, made from the tables that the code runs on.
+
+use std::time::Duration;
+
+use clap::ValueEnum;
+use serde_json::{Value, json};
+
+use crate::backoff::Preset;
+use crate::check::Check;
+use crate::history::{PolicySource, TriggerKind};
+use crate::profile::ProfileName;
+use crate::report::Format;
+use crate::scenario::{Checks, Draft, Policy, backoff_table};
+use crate::server::defect::Defect;
+
+/// A list that users can name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(super) enum List {
+    /// Reconnect policies, for --backoff
+    Presets,
+    /// Protocols, for --profile
+    Profiles,
+    /// What causes an outage
+    Triggers,
+    /// What is judged
+    Checks,
+    /// Files of a run, for --format
+    Formats,
+    /// Planted bugs of the reference server, for --defect
+    Defects,
+}
+
+impl List {
+    /// A JSON array of objects, each with `name` and `summary`.
+    pub(super) fn json(self) -> String {
+        format!("{:#}\n", Value::Array(self.rows()))
+    }
+
+    /// Names and summaries in two columns.
+    pub(super) fn text(self) -> String {
+        let rows = self.rows();
+        let cell = |row: &Value, key: &str| row[key].as_str().unwrap_or_default().to_owned();
+        let width = rows
+            .iter()
+            .map(|row| cell(row, "name").len())
+            .max()
+            .unwrap_or(0);
+        let mut text = String::new();
+        for row in &rows {
+            text += &format!("{:<width$}  {}\n", cell(row, "name"), cell(row, "summary"));
+            for more in details(row) {
+                text += &format!("{:<width$}    {more}\n", "");
+            }
+        }
+        text
+    }
+
+    fn rows(self) -> Vec<Value> {
+        match self {
+            Self::Presets => Preset::ALL
+                .map(|preset| {
+                    json!({
+                        "name": preset.name(),
+                        "summary": preset.summary(),
+                        "policy": policy(preset),
+                    })
+                })
+                .to_vec(),
+            Self::Profiles => ProfileName::ALL
+                .map(|profile| json!({"name": profile.name(), "summary": profile.summary()}))
+                .to_vec(),
+            Self::Triggers => TriggerKind::ALL
+                .map(|trigger| json!({"name": trigger.name(), "summary": cause(trigger)}))
+                .to_vec(),
+            Self::Checks => checks(),
+            Self::Formats => Format::ALL
+                .map(|format| {
+                    json!({
+                        "name": format.name(),
+                        "summary": format.summary(),
+                        "files": format.files().collect::<Vec<_>>(),
+                    })
+                })
+                .to_vec(),
+            Self::Defects => Defect::ALL.map(defect).to_vec(),
+        }
+    }
+}
+
+/// Further lines of the text form.
+fn details(row: &Value) -> Vec<String> {
+    let mut lines = Vec::new();
+    if let Some(limit) = row["default"].as_str() {
+        lines.push(format!("default: {limit}"));
+    }
+    if let Some(meaning) = row["arg"]["meaning"].as_str() {
+        lines.push(format!(
+            "=ARG: {meaning}; default {}",
+            row["arg"]["default"]
+        ));
+    }
+    if let Some(trips) = row["trips"].as_array() {
+        let names: Vec<_> = trips.iter().filter_map(Value::as_str).collect();
+        lines.push(match names.as_slice() {
+            [] => "must fail nothing".to_owned(),
+            names => format!("must fail: {}", names.join(", ")),
+        });
+    }
+    lines
+}
+
+/// A preset's numbers as the keys of a scenario's `[backoff]`.
+fn policy(preset: Preset) -> Value {
+    let table = backoff_table(&Policy {
+        name: preset.name().into(),
+        backoff: preset.backoff(),
+        source: PolicySource::Named,
+    });
+    let parsed: Option<Value> = toml::from_str(&table).ok();
+    parsed.map_or(Value::Null, |toml| toml["backoff"].clone())
+}
+
+fn cause(trigger: TriggerKind) -> &'static str {
+    match trigger {
+        TriggerKind::Child => "herd restarts the server that it started; the default",
+        TriggerKind::Command => "a command restarts somebody else's server; --restart-cmd",
+        TriggerKind::Wait => "somebody restarts it and herd waits; --wait, or --target alone",
+    }
+}
+
+fn defect(defect: Defect) -> Value {
+    let arg = defect
+        .argument()
+        .map(|arg| json!({"default": arg.default, "meaning": arg.meaning}));
+    json!({
+        "name": defect.name(),
+        "summary": defect.summary(),
+        "arg": arg,
+        "trips": defect.trips().iter().map(|check| check.name()).collect::<Vec<_>>(),
+        "counts": defect.ledger(),
+    })
+}
+
+fn checks() -> Vec<Value> {
+    let usual = Draft::default()
+        .resolve(0)
+        .ok()
+        .map(|scenario| scenario.checks);
+    Check::ALL
+        .map(|check| {
+            json!({
+                "name": check.name(),
+                "summary": check.question(),
+                "question": check.question(),
+                "default": usual.as_ref().map(|usual| limit(check, usual)),
+            })
+        })
+        .to_vec()
+}
+
+fn limit(check: Check, usual: &Checks) -> String {
+    let time = |time: Duration| humantime::format_duration(time).to_string();
+    match check {
+        Check::ReconnectSpread => format!("at least {}", time(usual.min_spread)),
+        Check::Peak => format!(
+            "at most {}% in {}, from 20 clients up",
+            usual.max_peak * 100.0,
+            time(usual.peak_window)
+        ),
+        Check::AllReconnected => usual
+            .reconnect_limit
+            .map_or("derived from the backoff".into(), |limit| {
+                format!("within {}", time(limit))
+            }),
+        Check::ExactlyOnce => format!(
+            "{}, each within {}",
+            usual.delivery.name(),
+            time(usual.settle)
+        ),
+        Check::Order => "no event out of order".into(),
+        Check::Resets => format!("at most {}", usual.max_resets),
+        Check::Relapse => "none".into(),
+        Check::Recovery => usual.max_recovery.map_or("reported only".into(), |limit| {
+            format!("at most {}", time(limit))
+        }),
+        Check::Generator => "past its limits, timing checks are unknown".into(),
+    }
+}

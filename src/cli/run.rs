@@ -1,0 +1,343 @@
+//! The options of `herd run`, how they lie over a scenario file, and the command that repeats a run.
+//!
+//! Which options contradict each other is the scenario's business: it knows the file too.
+
+use std::path::PathBuf;
+
+use clap::parser::ValueSource;
+use clap::{ArgMatches, Args, CommandFactory};
+
+use super::{Cli, Run, TalkArgs, formats, named};
+use crate::backoff::Preset;
+use crate::error::Error;
+use crate::history::{DeliveryMode, TriggerKind};
+use crate::profile::ProfileName;
+use crate::report::Format;
+use crate::scenario::{
+    BackoffDraft, Count, Draft, Ip, Peak, Rate, ShardOf, StopSignal, Time, lay, masked,
+    masked_header, word,
+};
+
+#[derive(Args)]
+pub(super) struct RunArgs {
+    /// Scenario file; every option overrides its key (herd init writes one)
+    scenario: Option<PathBuf>,
+    /// How many clients [default: 1000]
+    #[arg(short, long, value_name = "COUNT", value_parser = word::<Count>)]
+    clients: Option<Count>,
+    /// Replays every delay of the run that printed it [default: drawn]
+    #[arg(long, value_name = "N", value_parser = word::<Count>)]
+    seed: Option<Count>,
+    /// This process's share of the clients, such as 1/4
+    #[arg(long, value_name = "i/N", value_parser = word::<ShardOf>)]
+    shard: Option<ShardOf>,
+    #[command(flatten)]
+    target: TargetArgs,
+    #[command(flatten)]
+    outage: OutageArgs,
+    #[command(flatten)]
+    publish: PublishArgs,
+    #[command(flatten)]
+    connect: ConnectArgs,
+    #[command(flatten)]
+    checks: ChecksArgs,
+    #[command(flatten)]
+    output: OutputArgs,
+    #[command(flatten)]
+    talk: TalkArgs,
+}
+
+#[derive(Args)]
+#[command(next_help_heading = "Server under test")]
+struct TargetArgs {
+    /// Where clients connect: ws://HOST:PORT/PATH; {after} is the last id, {client} the client's number, {env:NAME} and
+    /// {file:PATH} keep secrets out [default: herd's own server]
+    #[arg(long, value_name = "URL")]
+    target: Option<String>,
+    /// Command that starts the server, by sh -c; {port} is a free port, PORT in its environment too
+    #[arg(long, value_name = "CMD")]
+    server_cmd: Option<String>,
+    /// Ready once this http:// URL answers 2xx [default: a TCP connect to the target]
+    #[arg(long, value_name = "URL")]
+    ready: Option<String>,
+    /// How the server is stopped [default: KILL for herd's own server, else TERM]
+    #[arg(long, value_name = "SIGNAL", value_parser = named(&StopSignal::ALL, |s| s.name()))]
+    stop_signal: Option<StopSignal>,
+    /// How long it may take after TERM [default: 10s]
+    #[arg(long, value_name = "DURATION", value_parser = word::<Time>)]
+    grace: Option<Time>,
+    /// Plant a bug in herd's own server (may be repeated); see herd list defects
+    #[arg(long, value_name = "NAME[=ARG]")]
+    defect: Vec<String>,
+    /// How many events herd's own server keeps for replay
+    #[arg(long, value_name = "COUNT", value_parser = word::<Count>)]
+    keep: Option<Count>,
+}
+
+#[derive(Args)]
+#[command(next_help_heading = "Restarts")]
+struct OutageArgs {
+    /// How many restarts [default: 1]
+    #[arg(long, value_name = "COUNT", value_parser = word::<Count>)]
+    outages: Option<Count>,
+    /// How long the server stays down [default: 1s]
+    #[arg(long, value_name = "DURATION", value_parser = word::<Time>)]
+    down: Option<Time>,
+    /// From all clients primed until the restart [default: 3s]
+    #[arg(long, value_name = "DURATION", value_parser = word::<Time>)]
+    steady: Option<Time>,
+    /// Command that restarts a server that herd didn't start, by sh -c
+    #[arg(long, value_name = "CMD")]
+    restart_cmd: Option<String>,
+    /// Wait until somebody restarts it; --target alone implies this
+    #[arg(long)]
+    wait: bool,
+    /// How long to wait for that [default: 10m]
+    #[arg(long, value_name = "DURATION", value_parser = word::<Time>)]
+    wait_limit: Option<Time>,
+    /// A pause longer than this ends somebody's rollout [default: 10s]
+    #[arg(long, value_name = "DURATION", value_parser = word::<Time>)]
+    quiet_period: Option<Time>,
+}
+
+#[derive(Args)]
+#[command(next_help_heading = "Events")]
+struct PublishArgs {
+    /// Publish by one POST an event to this http:// URL
+    #[arg(long, value_name = "URL")]
+    publish_url: Option<String>,
+    /// What to publish: {payload} is a JSON object with herd's number, {seq} the number alone [default: {payload}]
+    #[arg(long, value_name = "TEMPLATE")]
+    publish_body: Option<String>,
+    /// Publish by one long-lived command, by sh -c, that gets a line an event on stdin
+    #[arg(long, value_name = "CMD")]
+    publish_cmd: Option<String>,
+    /// Others publish; compare what the clients get
+    #[arg(long)]
+    observe: bool,
+    /// Events a second [default: 20/s]
+    #[arg(long, value_name = "RATE", value_parser = word::<Rate>)]
+    rate: Option<Rate>,
+}
+
+#[derive(Args)]
+#[command(next_help_heading = "Clients")]
+struct ConnectArgs {
+    /// When clients come back; see herd list presets [default: full-jitter]
+    #[arg(long, value_name = "PRESET", value_parser = named(&Preset::ALL, |p| p.name()))]
+    backoff: Option<Preset>,
+    /// What is said over the connection; see herd list profiles [default: by the target's scheme]
+    #[arg(long, value_name = "NAME", value_parser = named(&ProfileName::ALL, |p| p.name()))]
+    profile: Option<ProfileName>,
+    /// JSON Pointer of an event's id [default: /id]
+    #[arg(long, value_name = "POINTER")]
+    id: Option<String>,
+    /// JSON Pointer of herd's number [default: the usual places]
+    #[arg(long, value_name = "POINTER")]
+    seq: Option<String>,
+    /// Header of the handshake, "Name: value" (may be repeated)
+    #[arg(short = 'H', long, value_name = "LINE")]
+    header: Vec<String>,
+    /// Local address to dial from (may be repeated)
+    #[arg(long, value_name = "IP", value_parser = word::<Ip>)]
+    source_ip: Vec<Ip>,
+    /// The first connects are spread evenly over this [default: 2s]
+    #[arg(long, value_name = "DURATION", value_parser = word::<Time>)]
+    ramp: Option<Time>,
+}
+
+#[derive(Args)]
+#[command(next_help_heading = "What must hold")]
+struct ChecksArgs {
+    /// Last minus first reconnect of each wave, at least [default: 5s]
+    #[arg(long, value_name = "DURATION", value_parser = word::<Time>)]
+    min_spread: Option<Time>,
+    /// Attempts in any such window, as a share of the wave's clients, at most [default: 75%/1s]
+    #[arg(long, value_name = "SHARE/WINDOW", value_parser = word::<Peak>)]
+    max_peak: Option<Peak>,
+    /// Delivery that must hold [default: exactly-once]
+    #[arg(long, value_name = "MODE", value_parser = named(&DeliveryMode::ALL, |d| d.name()))]
+    delivery: Option<DeliveryMode>,
+    /// How many clients may be told to reload [default: 0]
+    #[arg(long, value_name = "COUNT", value_parser = word::<Count>)]
+    max_resets: Option<Count>,
+    /// How long an event may take [default: 30s]
+    #[arg(long, value_name = "DURATION", value_parser = word::<Time>)]
+    settle: Option<Time>,
+    /// How long a client may stay away [default: derived from the backoff]
+    #[arg(long, value_name = "DURATION", value_parser = word::<Time>)]
+    reconnect_limit: Option<Time>,
+}
+
+#[derive(Args)]
+#[command(next_help_heading = "Output")]
+struct OutputArgs {
+    /// Directory of the results; one that isn't empty is refused [default: reports/<time>-<scenario>]
+    #[arg(short, long, value_name = "DIR")]
+    output: Option<PathBuf>,
+    /// Files to write besides the history [default: json,csv,hdr]
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = formats())]
+    format: Option<Vec<Format>>,
+}
+
+impl RunArgs {
+    pub(super) fn run(self, matches: &ArgMatches, fresh_seed: u64) -> Result<Run, Error> {
+        let mut draft = match &self.scenario {
+            Some(file) => Draft::read(file)?,
+            None => Draft::default(),
+        };
+        let talk = self.talk.talk();
+        self.lay_over(&mut draft);
+        let scenario = draft.resolve(fresh_seed)?;
+        let typed = matches.subcommand_matches("run").unwrap_or(matches);
+        Ok(Run {
+            repeat: repeat(typed, scenario.seed),
+            scenario,
+            talk,
+        })
+    }
+
+    fn lay_over(self, draft: &mut Draft) {
+        lay(&mut draft.clients, "--clients", self.clients);
+        lay(&mut draft.seed, "--seed", self.seed);
+        lay(&mut draft.shard, "--shard", self.shard);
+        self.target.lay_over(draft);
+        self.outage.lay_over(draft);
+        self.publish.lay_over(draft);
+        self.connect.lay_over(draft);
+        self.checks.lay_over(draft);
+        lay(&mut draft.output.dir, "--output", self.output.output);
+        lay(&mut draft.output.formats, "--format", self.output.format);
+    }
+}
+
+impl TargetArgs {
+    fn lay_over(self, draft: &mut Draft) {
+        let target = &mut draft.target;
+        lay(&mut target.url, "--target", self.target);
+        lay(&mut target.server_cmd, "--server-cmd", self.server_cmd);
+        lay(&mut target.ready, "--ready", self.ready);
+        lay(&mut target.stop_signal, "--stop-signal", self.stop_signal);
+        lay(&mut target.grace, "--grace", self.grace);
+        lay(&mut target.defects, "--defect", some(self.defect));
+        lay(&mut target.keep, "--keep", self.keep);
+    }
+}
+
+impl OutageArgs {
+    fn lay_over(self, draft: &mut Draft) {
+        let outage = &mut draft.outage;
+        lay(&mut outage.outages, "--outages", self.outages);
+        lay(&mut outage.down, "--down", self.down);
+        lay(&mut outage.steady, "--steady", self.steady);
+        lay(&mut outage.command, "--restart-cmd", self.restart_cmd);
+        lay(
+            &mut outage.trigger,
+            "--wait",
+            self.wait.then_some(TriggerKind::Wait),
+        );
+        lay(&mut outage.wait_limit, "--wait-limit", self.wait_limit);
+        lay(
+            &mut outage.quiet_period,
+            "--quiet-period",
+            self.quiet_period,
+        );
+    }
+}
+
+impl PublishArgs {
+    fn lay_over(self, draft: &mut Draft) {
+        let publish = &mut draft.publish;
+        lay(&mut publish.url, "--publish-url", self.publish_url);
+        lay(&mut publish.body, "--publish-body", self.publish_body);
+        lay(&mut publish.cmd, "--publish-cmd", self.publish_cmd);
+        lay(
+            &mut publish.observe,
+            "--observe",
+            self.observe.then_some(true),
+        );
+        lay(&mut publish.rate, "--rate", self.rate);
+    }
+}
+
+impl ConnectArgs {
+    fn lay_over(self, draft: &mut Draft) {
+        if let Some(preset) = self.backoff {
+            // A preset is a whole policy: numbers that the file gives belong to the file's.
+            draft.backoff = BackoffDraft::default();
+            lay(
+                &mut draft.backoff.preset,
+                "--backoff",
+                Some(preset.name().to_owned()),
+            );
+        }
+        let connect = &mut draft.connect;
+        lay(&mut connect.profile, "--profile", self.profile);
+        lay(&mut connect.id, "--id", self.id);
+        lay(&mut connect.seq, "--seq", self.seq);
+        lay(&mut connect.headers, "--header", some(self.header));
+        lay(&mut connect.source_ips, "--source-ip", some(self.source_ip));
+        lay(&mut connect.ramp, "--ramp", self.ramp);
+    }
+}
+
+impl ChecksArgs {
+    fn lay_over(self, draft: &mut Draft) {
+        let checks = &mut draft.checks;
+        lay(&mut checks.min_spread, "--min-spread", self.min_spread);
+        lay(&mut checks.max_peak, "--max-peak", self.max_peak);
+        lay(&mut checks.delivery, "--delivery", self.delivery);
+        lay(&mut checks.max_resets, "--max-resets", self.max_resets);
+        lay(&mut checks.settle, "--settle", self.settle);
+        lay(
+            &mut checks.reconnect_limit,
+            "--reconnect-limit",
+            self.reconnect_limit,
+        );
+    }
+}
+
+fn some<T>(list: Vec<T>) -> Option<Vec<T>> {
+    (!list.is_empty()).then_some(list)
+}
+
+/// The command that repeats a run: what was typed, with the seed, without the output directory (it isn't empty any more),
+/// secrets masked.
+fn repeat(typed: &ArgMatches, seed: u64) -> String {
+    let mut words = vec!["herd".to_owned(), "run".to_owned()];
+    let root = Cli::command();
+    let run = root.find_subcommand("run").unwrap_or(&root);
+    for arg in run.get_arguments() {
+        let id = arg.get_id().as_str();
+        let typed_here = typed.value_source(id) == Some(ValueSource::CommandLine);
+        if !typed_here || ["seed", "output"].contains(&id) {
+            continue;
+        }
+        let flag = arg.get_long().map(|long| format!("--{long}"));
+        if !arg.get_action().takes_values() {
+            words.extend(flag);
+            continue;
+        }
+        for value in typed.get_raw(id).into_iter().flatten() {
+            let value = value.to_string_lossy();
+            words.extend(flag.clone());
+            words.push(quoted(&match id {
+                "target" | "ready" | "publish_url" => masked(&value),
+                "header" => masked_header(&value),
+                _ => value.into_owned(),
+            }));
+        }
+    }
+    words.push(format!("--seed {seed}"));
+    words.join(" ")
+}
+
+/// A word as a POSIX shell reads it back.
+fn quoted(word: &str) -> String {
+    let plain = |b: u8| b.is_ascii_alphanumeric() || b"-_./:,=@%+".contains(&b);
+    if !word.is_empty() && word.bytes().all(plain) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', r"'\''"))
+    }
+}

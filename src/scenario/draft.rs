@@ -1,0 +1,269 @@
+//! What was written, key by key, before anything is decided: the form of the TOML file, and of the flags laid over it.
+//!
+//! Every value remembers where it came from, so that a refusal can name the line and key, or the flag. No default and no
+//! contradiction is known here (`scenario/resolve.rs`); what each key means stands in `scenario/init.toml`.
+
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Deserializer};
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+use super::StopSignal;
+use super::words::{Attempts, Count, Ip, Peak, Rate, ResetOn, ShardOf, Share, Time};
+use crate::error::Error;
+use crate::history::{DeliveryMode, IdKind, TriggerKind};
+use crate::profile::ProfileName;
+use crate::report::Format;
+
+/// A value and where it was given.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Given<T> {
+    pub(crate) value: T,
+    pub(crate) origin: Origin,
+}
+
+/// Where a value was given.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Origin {
+    /// The bytes of the file that hold it.
+    File(Range<usize>),
+    /// The flag.
+    Flag(&'static str),
+}
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Given<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let spanned = Spanned::<T>::deserialize(deserializer)?;
+        Ok(Self {
+            origin: Origin::File(spanned.span()),
+            value: spanned.into_inner(),
+        })
+    }
+}
+
+/// A key that may be left out.
+pub(crate) type Slot<T> = Option<Given<T>>;
+
+/// Lays a flag, where it was given, over a key.
+pub(crate) fn lay<T>(slot: &mut Slot<T>, flag: &'static str, value: Option<T>) {
+    if let Some(value) = value {
+        let origin = Origin::Flag(flag);
+        *slot = Some(Given { value, origin });
+    }
+}
+
+/// A scenario as it was written: read with [`Draft::read`], laid over with flags, decided with [`Draft::resolve`].
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
+pub struct Draft {
+    #[serde(skip)]
+    pub(super) file: PathBuf,
+    #[serde(skip)]
+    pub(super) text: String,
+    pub(crate) name: Slot<String>,
+    pub(crate) clients: Slot<Count>,
+    pub(crate) seed: Slot<Count>,
+    pub(crate) shard: Slot<ShardOf>,
+    pub(crate) target: TargetDraft,
+    pub(crate) connect: ConnectDraft,
+    pub(crate) backoff: BackoffDraft,
+    pub(crate) outage: OutageDraft,
+    pub(crate) publish: PublishDraft,
+    pub(crate) checks: ChecksDraft,
+    pub(crate) output: OutputDraft,
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
+pub(crate) struct TargetDraft {
+    pub(crate) url: Slot<String>,
+    pub(crate) server_cmd: Slot<String>,
+    pub(crate) ready: Slot<String>,
+    pub(crate) ready_limit: Slot<Time>,
+    pub(crate) stop_signal: Slot<StopSignal>,
+    pub(crate) grace: Slot<Time>,
+    pub(crate) defects: Slot<Vec<String>>,
+    pub(crate) keep: Slot<Count>,
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
+pub(crate) struct ConnectDraft {
+    pub(crate) profile: Slot<ProfileName>,
+    pub(crate) id: Slot<String>,
+    pub(crate) seq: Slot<String>,
+    pub(crate) ids: Slot<IdKind>,
+    pub(crate) contiguous: Slot<bool>,
+    pub(crate) headers: Slot<Vec<String>>,
+    pub(crate) source_ips: Slot<Vec<Ip>>,
+    pub(crate) ramp: Slot<Time>,
+    pub(crate) timeout: Slot<Time>,
+    pub(crate) max_message: Slot<Count>,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
+pub(crate) struct BackoffDraft {
+    pub(crate) preset: Slot<String>,
+    pub(crate) base: Slot<Time>,
+    pub(crate) factor: Slot<f64>,
+    pub(crate) cap: Slot<Time>,
+    pub(crate) delay: Slot<Time>,
+    pub(crate) jitter: Slot<Share>,
+    pub(crate) max_attempts: Slot<Attempts>,
+    pub(crate) reset: Slot<ResetOn>,
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
+pub(crate) struct OutageDraft {
+    pub(crate) trigger: Slot<TriggerKind>,
+    pub(crate) command: Slot<String>,
+    pub(crate) command_limit: Slot<Time>,
+    pub(crate) wait_limit: Slot<Time>,
+    pub(crate) quiet_period: Slot<Time>,
+    pub(crate) outages: Slot<Count>,
+    pub(crate) down: Slot<Time>,
+    pub(crate) steady: Slot<Time>,
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
+pub(crate) struct PublishDraft {
+    pub(crate) url: Slot<String>,
+    pub(crate) headers: Slot<Vec<String>>,
+    pub(crate) cmd: Slot<String>,
+    pub(crate) observe: Slot<bool>,
+    pub(crate) rate: Slot<Rate>,
+    pub(crate) body: Slot<String>,
+    pub(crate) answer_id: Slot<String>,
+    pub(crate) answer_position: Slot<String>,
+    pub(crate) idempotent: Slot<bool>,
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
+pub(crate) struct ChecksDraft {
+    pub(crate) min_spread: Slot<Time>,
+    pub(crate) max_peak: Slot<Peak>,
+    pub(crate) delivery: Slot<DeliveryMode>,
+    pub(crate) max_resets: Slot<Count>,
+    pub(crate) settle: Slot<Time>,
+    pub(crate) reconnect_limit: Slot<Time>,
+    pub(crate) max_recovery: Slot<Time>,
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
+pub(crate) struct OutputDraft {
+    pub(crate) dir: Slot<PathBuf>,
+    pub(crate) formats: Slot<Vec<Format>>,
+}
+
+impl Draft {
+    /// Reads a scenario file.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Usage`] where it can't be read, [`Error::Scenario`] with the line and key where it isn't a scenario.
+    pub fn read(file: &Path) -> Result<Self, Error> {
+        let text = std::fs::read_to_string(file).map_err(|error| {
+            Error::Usage(format!(
+                "can't read the scenario {}: {error}; herd init writes one to start from",
+                file.display()
+            ))
+        })?;
+        Self::parse(file, &text)
+    }
+
+    /// Reads a scenario's text; `file` names it in refusals.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Scenario`] with the line and key where it isn't a scenario.
+    pub fn parse(file: &Path, text: &str) -> Result<Self, Error> {
+        match toml::from_str::<Self>(text) {
+            Ok(draft) => Ok(Self {
+                file: file.into(),
+                text: text.into(),
+                ..draft
+            }),
+            Err(error) => {
+                let at = error.span().unwrap_or(0..0);
+                let said = error.message().trim_end().replace('\n', ", ");
+                Err(Error::Scenario {
+                    file: file.into(),
+                    line: line_of(text, at.start),
+                    what: match key_at(text, &at) {
+                        Some(key) => format!("{key}: {said}"),
+                        None => said,
+                    },
+                })
+            }
+        }
+    }
+
+    /// Refuses a value: names its flag, or its line and key.
+    pub(crate) fn refuse(&self, origin: &Origin, what: &str) -> Error {
+        match origin {
+            Origin::Flag(flag) => Error::Usage(format!("{flag}: {what}")),
+            Origin::File(span) => Error::Scenario {
+                file: self.file.clone(),
+                line: line_of(&self.text, span.start),
+                what: match key_at(&self.text, span) {
+                    Some(key) => format!("{key}: {what}"),
+                    None => what.to_owned(),
+                },
+            },
+        }
+    }
+
+    /// How a refusal of something else mentions a value.
+    pub(crate) fn place(&self, origin: &Origin) -> String {
+        match origin {
+            Origin::Flag(flag) => (*flag).to_owned(),
+            Origin::File(span) => format!(
+                "{} ({}:{})",
+                key_at(&self.text, span).unwrap_or_default(),
+                self.file.display(),
+                line_of(&self.text, span.start)
+            ),
+        }
+    }
+
+    /// Refuses two values that can't both hold.
+    pub(crate) fn contradiction(&self, one: &Origin, other: &Origin, why: &str) -> Error {
+        let other = self.place(other);
+        self.refuse(one, &format!("contradicts {other}: {why}"))
+    }
+}
+
+fn line_of(text: &str, offset: usize) -> usize {
+    let before = &text.as_bytes()[..offset.min(text.len())];
+    before.iter().filter(|b| **b == b'\n').count() + 1
+}
+
+/// The dotted key whose name or value holds the span; none where the text isn't TOML.
+fn key_at(text: &str, span: &Range<usize>) -> Option<String> {
+    let table = DeTable::parse(text).ok()?;
+    let mut path = Vec::new();
+    find(table.get_ref(), span, &mut path).then(|| path.join("."))
+}
+
+fn find(table: &DeTable<'_>, span: &Range<usize>, path: &mut Vec<String>) -> bool {
+    let holds = |outer: Range<usize>| outer.start <= span.start && span.end <= outer.end;
+    for (key, value) in table {
+        path.push(key.get_ref().to_string());
+        let inside = match value.get_ref() {
+            DeValue::Table(inner) => find(inner, span, path),
+            _ => false,
+        };
+        if inside || holds(key.span()) || holds(value.span()) {
+            return true;
+        }
+        path.pop();
+    }
+    false
+}

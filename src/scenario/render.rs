@@ -1,0 +1,252 @@
+//! A scenario as TOML again, with nothing left to imply: it loads to the same scenario.
+//!
+//! What is stored and shown goes through [`Scenario::masked`] first. No default is known here.
+
+use std::time::Duration;
+
+use toml::Value;
+
+use super::template::{masked, masked_header};
+use super::{Checks, Connect, Outage, Output, Policy, Publish, Scenario, Server, Trigger, Via};
+use crate::backoff::{Delay, Reset};
+use crate::history::{PolicySource, Shard};
+
+impl Scenario {
+    /// The scenario as TOML. Loads to the same scenario, but for `implied`, which is empty then.
+    #[must_use]
+    pub fn to_toml(&self) -> String {
+        let mut page = Page::default();
+        page.put("name", self.name.as_str());
+        page.put("clients", i64::from(self.clients));
+        match i64::try_from(self.seed) {
+            Ok(seed) => page.put("seed", seed),
+            Err(_) => page.put("seed", self.seed.to_string()),
+        }
+        page.put("shard", format!("{}/{}", self.shard.index, self.shard.of));
+        target(&mut page, self);
+        connect(&mut page, &self.connect);
+        policy(&mut page, &self.policy);
+        outage(&mut page, &self.outage);
+        publish(&mut page, &self.publish, &self.target.server);
+        checks(&mut page, &self.checks);
+        output(&mut page, &self.output);
+        page.0
+    }
+
+    /// The same with what may be secret hidden: literal header values, userinfo and query values. Placeholders stay.
+    /// Commands stay as they were written; a secret belongs into the environment, not into them.
+    #[must_use]
+    pub fn masked(&self) -> Self {
+        let mut shown = self.clone();
+        shown.target.url = masked(&self.target.url);
+        shown.target.ready = self.target.ready.as_deref().map(masked);
+        for line in &mut shown.connect.headers {
+            *line = masked_header(line);
+        }
+        if let Via::Http { url, headers } = &mut shown.publish.via {
+            *url = masked(url);
+            for line in headers {
+                *line = masked_header(line);
+            }
+        }
+        shown
+    }
+
+    /// What all shards of one run have in common: not the share, not the machine's addresses, not where results go.
+    #[must_use]
+    pub fn common(&self) -> Self {
+        let mut common = self.clone();
+        common.shard = Shard::WHOLE;
+        common.connect.source_ips = Vec::new();
+        common.output.dir = None;
+        common.output.formats = Vec::new();
+        common.implied = Vec::new();
+        common
+    }
+}
+
+/// TOML, line by line.
+#[derive(Default)]
+struct Page(String);
+
+impl Page {
+    fn table(&mut self, name: &str) {
+        self.0 += &format!("\n[{name}]\n");
+    }
+
+    fn put(&mut self, key: &str, value: impl Into<Value>) {
+        self.0 += &format!("{key} = {}\n", value.into());
+    }
+
+    fn time(&mut self, key: &str, time: Duration) {
+        self.put(key, humantime::format_duration(time).to_string());
+    }
+
+    fn maybe(&mut self, key: &str, value: Option<&str>) {
+        if let Some(value) = value {
+            self.put(key, value);
+        }
+    }
+
+    fn list(&mut self, key: &str, values: impl IntoIterator<Item = String>) {
+        self.put(key, values.into_iter().collect::<Vec<_>>());
+    }
+}
+
+fn target(page: &mut Page, scenario: &Scenario) {
+    let target = &scenario.target;
+    page.table("target");
+    match &target.server {
+        Server::Embedded { args } => {
+            // Pairs of an option and its value, as `resolve/server.rs` builds them.
+            let of = |option: &str| {
+                args.chunks(2)
+                    .filter(move |pair| pair[0] == option)
+                    .filter_map(|pair| pair.get(1).cloned())
+                    .collect::<Vec<_>>()
+            };
+            page.list("defects", of("--defect"));
+            page.maybe("keep", of("--keep").first().map(String::as_str));
+        }
+        Server::Command(command) => {
+            page.put("server-cmd", command.as_str());
+            page.put("url", target.url.as_str());
+        }
+        Server::Remote => page.put("url", target.url.as_str()),
+    }
+    page.maybe("ready", target.ready.as_deref());
+    page.time("ready-limit", target.ready_limit);
+    if let Trigger::Child { signal, grace } = &scenario.outage.trigger {
+        page.put("stop-signal", signal.name());
+        page.time("grace", *grace);
+    }
+}
+
+fn connect(page: &mut Page, connect: &Connect) {
+    page.table("connect");
+    page.put("profile", connect.profile.name());
+    page.put("id", connect.id.as_str());
+    page.maybe("seq", connect.seq.as_deref());
+    page.put("ids", connect.ids.name());
+    page.put("contiguous", connect.contiguous);
+    page.list("headers", connect.headers.iter().cloned());
+    page.list(
+        "source-ips",
+        connect.source_ips.iter().map(ToString::to_string),
+    );
+    page.time("ramp", connect.ramp);
+    page.time("timeout", connect.timeout);
+    page.put("max-message", connect.max_message as i64);
+}
+
+fn policy(page: &mut Page, policy: &Policy) {
+    if policy.source == PolicySource::Assumed {
+        return;
+    }
+    page.table("backoff");
+    page.put("preset", policy.name.as_str());
+    match &policy.backoff.delay {
+        Delay::FullJitter { base, factor, cap } => growth(page, *base, *factor, *cap),
+        Delay::Exponential {
+            base,
+            factor,
+            cap,
+            jitter,
+        } => {
+            growth(page, *base, *factor, *cap);
+            page.put("jitter", *jitter);
+        }
+        Delay::Fixed { delay, jitter } => {
+            page.time("delay", *delay);
+            page.put("jitter", *jitter);
+        }
+        Delay::Immediate => {}
+    }
+    match policy.backoff.max_attempts {
+        Some(max) => page.put("max-attempts", i64::from(max)),
+        None => page.put("max-attempts", "unlimited"),
+    }
+    match policy.backoff.reset {
+        Reset::OnOpen => page.put("reset", "open"),
+        Reset::AfterUptime(uptime) => page.time("reset", uptime),
+    }
+}
+
+/// A policy as the `[backoff]` table of a scenario.
+pub(crate) fn backoff_table(named: &Policy) -> String {
+    let mut page = Page::default();
+    policy(&mut page, named);
+    page.0
+}
+
+fn growth(page: &mut Page, base: Duration, factor: f64, cap: Duration) {
+    page.time("base", base);
+    page.put("factor", factor);
+    page.time("cap", cap);
+}
+
+fn outage(page: &mut Page, outage: &Outage) {
+    page.table("outage");
+    match &outage.trigger {
+        Trigger::Child { .. } => page.put("trigger", "child"),
+        Trigger::Command { command, limit } => {
+            page.put("trigger", "command");
+            page.put("command", command.as_str());
+            page.time("command-limit", *limit);
+        }
+        Trigger::Wait { limit } => {
+            page.put("trigger", "wait");
+            page.time("wait-limit", *limit);
+        }
+    }
+    page.put("outages", i64::from(outage.count));
+    page.time("down", outage.down);
+    page.time("steady", outage.steady);
+    page.time("quiet-period", outage.quiet_period);
+}
+
+fn publish(page: &mut Page, publish: &Publish, server: &Server) {
+    page.table("publish");
+    match &publish.via {
+        Via::Http { url, headers } => {
+            if !matches!(server, Server::Embedded { .. }) {
+                page.put("url", url.as_str());
+            }
+            page.list("headers", headers.iter().cloned());
+        }
+        Via::Command(command) => page.put("cmd", command.as_str()),
+        Via::Observe => page.put("observe", true),
+    }
+    page.put("rate", format!("{}/s", publish.rate));
+    page.put("body", publish.body.as_str());
+    page.put("answer-id", publish.answer_id.as_str());
+    page.maybe("answer-position", publish.answer_position.as_deref());
+    page.put("idempotent", publish.idempotent);
+}
+
+fn checks(page: &mut Page, checks: &Checks) {
+    page.table("checks");
+    page.time("min-spread", checks.min_spread);
+    let window = humantime::format_duration(checks.peak_window);
+    page.put("max-peak", format!("{}/{window}", checks.max_peak));
+    page.put("delivery", checks.delivery.name());
+    page.put("max-resets", i64::from(checks.max_resets));
+    page.time("settle", checks.settle);
+    if let Some(limit) = checks.reconnect_limit {
+        page.time("reconnect-limit", limit);
+    }
+    if let Some(limit) = checks.max_recovery {
+        page.time("max-recovery", limit);
+    }
+}
+
+fn output(page: &mut Page, output: &Output) {
+    page.table("output");
+    if let Some(dir) = &output.dir {
+        page.put("dir", dir.to_string_lossy().as_ref());
+    }
+    page.list(
+        "formats",
+        output.formats.iter().map(|format| format.name().to_owned()),
+    );
+}

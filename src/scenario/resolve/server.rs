@@ -1,0 +1,300 @@
+//! Whose server is under test, where it is, and who restarts it.
+
+use std::time::Duration;
+
+use super::super::draft::{Draft, Given, Origin, Slot};
+use super::super::template::{self, OWN, TARGET, filled, holds, stranger, with_after};
+use super::super::words::Count;
+use super::super::{Server, StopSignal, Target, Trigger};
+use super::{nearest, or};
+use crate::error::Error;
+use crate::history::TriggerKind;
+use crate::server::defect::{Defect, PlantError, Planted};
+
+/// Where clients reach the embedded server.
+const EMBEDDED_URL: &str = "ws://127.0.0.1:{port}/v1/live?after={after}&client={client}";
+
+/// Where clients reach a supervised command, unless the user says otherwise.
+const COMMAND_URL: &str = "ws://127.0.0.1:{port}/?after={after}";
+
+/// Who runs the server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Owner {
+    Embedded,
+    Command,
+    Remote,
+}
+
+impl Draft {
+    pub(super) fn owner(&self) -> Result<Owner, Error> {
+        let draft = &self.target;
+        let theirs = draft.server_cmd.as_ref().or(draft.url.as_ref());
+        let Some(theirs) = theirs else {
+            return Ok(Owner::Embedded);
+        };
+        let bugs = draft.defects.as_ref().map(|given| &given.origin);
+        if let Some(ours) = bugs.or(draft.keep.as_ref().map(|given| &given.origin)) {
+            let why = "only herd's own server takes it; leave one out";
+            return Err(self.contradiction(ours, &theirs.origin, why));
+        }
+        Ok(match &draft.server_cmd {
+            Some(_) => Owner::Command,
+            None => Owner::Remote,
+        })
+    }
+
+    pub(super) fn target(&self, owner: Owner, implied: &mut Vec<String>) -> Result<Target, Error> {
+        let draft = &self.target;
+        let server = match &draft.server_cmd {
+            Some(command) => Server::Command(self.command(command)?.to_owned()),
+            None if owner == Owner::Remote => Server::Remote,
+            None => Server::Embedded {
+                args: self.serve_args()?,
+            },
+        };
+        let url = match (&draft.url, owner) {
+            (Some(given), _) => self.target_url(given, owner, implied)?,
+            (None, Owner::Embedded) => EMBEDDED_URL.to_owned(),
+            (None, _) => {
+                implied.push(format!(
+                    "no --target: clients connect to {COMMAND_URL} of the server that herd starts"
+                ));
+                COMMAND_URL.to_owned()
+            }
+        };
+        if let Some(ready) = &draft.ready {
+            self.own_url(ready, owner)?;
+        }
+        Ok(Target {
+            server,
+            url,
+            ready: draft.ready.as_ref().map(|given| given.value.clone()),
+            ready_limit: self.positive(&draft.ready_limit, Duration::from_secs(30))?,
+        })
+    }
+
+    fn serve_args(&self) -> Result<Vec<String>, Error> {
+        let mut args = Vec::new();
+        if let Some(Given { value, origin }) = &self.target.defects {
+            for defect in value {
+                if let Err(error) = defect.parse::<Planted>() {
+                    let what = match error {
+                        PlantError::Unknown(name) => unknown(
+                            "defect",
+                            &name,
+                            Defect::ALL.iter().map(|known| known.name()),
+                        ),
+                        error => error.to_string(),
+                    };
+                    return Err(self.refuse(origin, &what));
+                }
+                args.extend(["--defect".to_owned(), defect.clone()]);
+            }
+        }
+        if let Some(Given { value, origin }) = &self.target.keep {
+            let Count(keep) = value;
+            if *keep == 0 {
+                let what = "0 would keep nothing to replay; use 1 or more";
+                return Err(self.refuse(origin, what));
+            }
+            args.extend(["--keep".to_owned(), keep.to_string()]);
+        }
+        Ok(args)
+    }
+
+    fn target_url(
+        &self,
+        given: &Given<String>,
+        owner: Owner,
+        implied: &mut Vec<String>,
+    ) -> Result<String, Error> {
+        let Given { value, origin } = given;
+        let (scheme, _) = value.split_once("://").unwrap_or_default();
+        match scheme.to_ascii_lowercase().as_str() {
+            "ws" => {}
+            "wss" | "http" | "https" => {
+                let what = format!("{scheme}:// is not supported yet; use a ws:// address");
+                return Err(self.refuse(origin, &what));
+            }
+            _ => return Err(self.refuse(origin, "not an address; write ws://host:port/path")),
+        }
+        self.template(given, &TARGET, owner)?;
+        let url = with_after(value);
+        if url != *value {
+            implied.push(format!(
+                "{} says nothing of {{after}}: clients resume with {}",
+                self.place(origin),
+                template::masked(&url)
+            ));
+        }
+        Ok(url.into_owned())
+    }
+
+    /// An address that herd itself calls.
+    pub(super) fn own_url(&self, given: &Given<String>, owner: Owner) -> Result<(), Error> {
+        let (scheme, _) = given.value.split_once("://").unwrap_or_default();
+        match scheme.to_ascii_lowercase().as_str() {
+            "http" => self.template(given, &OWN, owner),
+            "https" => {
+                let what = "https:// is not supported yet; use an http:// address";
+                Err(self.refuse(&given.origin, what))
+            }
+            _ => Err(self.refuse(&given.origin, "not an address; write http://host:port/path")),
+        }
+    }
+
+    fn template(&self, given: &Given<String>, known: &[&str], owner: Owner) -> Result<(), Error> {
+        let Given { value, origin } = given;
+        if let Some(stranger) = stranger(value, known) {
+            let what = format!(
+                "{} is no placeholder here; herd knows {}",
+                stranger.escape_debug(),
+                known
+                    .iter()
+                    .map(|name| match *name {
+                        "env:" => "{env:NAME}".to_owned(),
+                        "file:" => "{file:PATH}".to_owned(),
+                        name => format!("{{{name}}}"),
+                    })
+                    .collect::<Vec<_>>()
+                    .join(", ")
+            );
+            return Err(self.refuse(origin, &what));
+        }
+        if owner == Owner::Remote && holds(value, "port") {
+            let what = "{port} is the port that herd picks for --server-cmd, and there is none; write the port itself";
+            return Err(self.refuse(origin, what));
+        }
+        match url::Url::parse(&filled(value)) {
+            Ok(url) if url.fragment().is_some() => {
+                Err(self.refuse(origin, "a #fragment is never sent; leave it out"))
+            }
+            Ok(_) => Ok(()),
+            Err(error) => {
+                let what = format!("not an address ({error}); write scheme://host:port/path");
+                Err(self.refuse(origin, &what))
+            }
+        }
+    }
+
+    pub(super) fn trigger(
+        &self,
+        owner: Owner,
+        implied: &mut Vec<String>,
+    ) -> Result<Trigger, Error> {
+        let kind = self.trigger_kind(owner, implied)?;
+        let (target, outage) = (&self.target, &self.outage);
+        if kind != TriggerKind::Child {
+            let why = "herd doesn't stop this server, it isn't herd's child";
+            self.idle(&outage.down, why)?;
+            self.idle(&target.stop_signal, why)?;
+            self.idle(&target.grace, why)?;
+        }
+        if kind != TriggerKind::Wait {
+            let why = "herd doesn't wait for somebody else's restart here";
+            self.idle(&outage.wait_limit, why)?;
+            self.idle(&outage.quiet_period, why)?;
+        }
+        Ok(match kind {
+            TriggerKind::Child => self.child(owner)?,
+            TriggerKind::Command => Trigger::Command {
+                command: match &outage.command {
+                    Some(command) => self.command(command)?.to_owned(),
+                    None => String::new(),
+                },
+                limit: self.positive(&outage.command_limit, Duration::from_secs(120))?,
+            },
+            TriggerKind::Wait => Trigger::Wait {
+                limit: self.positive(&outage.wait_limit, Duration::from_secs(600))?,
+            },
+        })
+    }
+
+    fn child(&self, owner: Owner) -> Result<Trigger, Error> {
+        let usual = match owner {
+            Owner::Embedded => StopSignal::Kill,
+            Owner::Command | Owner::Remote => StopSignal::Term,
+        };
+        let signal = or(&self.target.stop_signal, |s| s, usual);
+        if signal == StopSignal::Kill {
+            self.idle(
+                &self.target.grace,
+                "the server is stopped by KILL, which leaves none",
+            )?;
+        }
+        Ok(Trigger::Child {
+            signal,
+            grace: super::time(&self.target.grace, Duration::from_secs(10)),
+        })
+    }
+
+    fn trigger_kind(&self, owner: Owner, implied: &mut Vec<String>) -> Result<TriggerKind, Error> {
+        let (named, command) = (&self.outage.trigger, &self.outage.command);
+        let kind = match (named, command) {
+            (Some(kind), Some(command)) if kind.value != TriggerKind::Command => {
+                let why = "one restart has one cause; leave one out";
+                return Err(self.contradiction(&command.origin, &kind.origin, why));
+            }
+            (_, Some(_)) => TriggerKind::Command,
+            (Some(kind), None) => kind.value,
+            (None, None) if owner == Owner::Remote => {
+                implied.push(
+                    "no --restart-cmd: herd waits for somebody to restart the server (--wait)"
+                        .into(),
+                );
+                TriggerKind::Wait
+            }
+            (None, None) => TriggerKind::Child,
+        };
+        let origin = match (named, command) {
+            (Some(Given { origin, .. }), _) | (None, Some(Given { origin, .. })) => origin,
+            (None, None) => return Ok(kind),
+        };
+        match (kind, owner) {
+            (TriggerKind::Child, Owner::Remote) => Err(self.refuse(
+                origin,
+                "herd can only restart a server that it started; use --server-cmd, or \"command\" or \"wait\"",
+            )),
+            (TriggerKind::Command, _) if command.is_none() => {
+                Err(self.refuse(origin, "no command is given; set outage.command (--restart-cmd)"))
+            }
+            (TriggerKind::Command | TriggerKind::Wait, Owner::Embedded | Owner::Command) => {
+                Err(self.not_ours(origin))
+            }
+            _ => Ok(kind),
+        }
+    }
+
+    fn not_ours(&self, origin: &Origin) -> Error {
+        match &self.target.server_cmd {
+            Some(command) => {
+                let why = "herd restarts the server that it starts; leave one out";
+                self.contradiction(origin, &command.origin, why)
+            }
+            None => self.refuse(
+                origin,
+                "herd restarts its own server itself; this is for somebody else's, so name it with --target",
+            ),
+        }
+    }
+
+    /// Refuses what needs a server of the user's while herd's own is under test.
+    pub(super) fn needs_target<T>(&self, slot: &Slot<T>, owner: Owner) -> Result<(), Error> {
+        match slot {
+            Some(given) if owner == Owner::Embedded => Err(self.refuse(
+                &given.origin,
+                "herd publishes to its own server itself; this is for somebody else's, so name it with --target or --server-cmd",
+            )),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Says that a name is unknown, and which one was perhaps meant.
+pub(super) fn unknown<'a>(what: &str, word: &str, names: impl Iterator<Item = &'a str>) -> String {
+    let hint = nearest(word, names).map_or(String::new(), |name| format!("did you mean {name}? "));
+    format!(
+        "unknown {what} \"{}\"; {hint}herd list {what}s shows all",
+        word.escape_debug()
+    )
+}

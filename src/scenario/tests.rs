@@ -1,0 +1,429 @@
+//! What a file comes to, and what is refused: each row is a rule.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use super::*;
+
+fn load(toml: &str) -> Result<Scenario, String> {
+    let draft = Draft::parse(Path::new("deploy.toml"), toml).map_err(|e| e.to_string())?;
+    draft.resolve(7).map_err(|e| e.to_string())
+}
+
+fn loaded(toml: &str) -> Scenario {
+    load(toml).unwrap()
+}
+
+fn refused(toml: &str) -> String {
+    load(toml).unwrap_err()
+}
+
+/// Lays flags over a file's text.
+fn with(toml: &str, flags: fn(&mut Draft)) -> Result<Scenario, String> {
+    let mut draft = Draft::parse(Path::new("deploy.toml"), toml).map_err(|e| e.to_string())?;
+    flags(&mut draft);
+    draft.resolve(7).map_err(|e| e.to_string())
+}
+
+fn again(scenario: &Scenario) -> Scenario {
+    loaded(&scenario.to_toml())
+}
+
+#[test]
+fn the_defaults_are_those_of_the_contract() {
+    let scenario = Draft::default().resolve(7).unwrap();
+    insta::assert_snapshot!(scenario.to_toml(), @r#"
+    name = "default"
+    clients = 1000
+    seed = 7
+    shard = "1/1"
+
+    [target]
+    defects = []
+    ready-limit = "30s"
+    stop-signal = "KILL"
+    grace = "10s"
+
+    [connect]
+    profile = "after"
+    id = "/id"
+    ids = "integer"
+    contiguous = false
+    headers = []
+    source-ips = []
+    ramp = "2s"
+    timeout = "10s"
+    max-message = 1048576
+
+    [backoff]
+    preset = "full-jitter"
+    base = "5s"
+    factor = 2.0
+    cap = "1m"
+    max-attempts = "unlimited"
+    reset = "open"
+
+    [outage]
+    trigger = "child"
+    outages = 1
+    down = "1s"
+    steady = "3s"
+    quiet-period = "10s"
+
+    [publish]
+    headers = []
+    rate = "20/s"
+    body = "{payload}"
+    answer-id = "/id"
+    idempotent = true
+
+    [checks]
+    min-spread = "5s"
+    max-peak = "0.75/1s"
+    delivery = "exactly-once"
+    max-resets = 0
+    settle = "30s"
+
+    [output]
+    formats = ["json", "csv", "hdr"]
+    "#);
+    assert_eq!(
+        scenario.target.url,
+        "ws://127.0.0.1:{port}/v1/live?after={after}&client={client}"
+    );
+    let Via::Http { url, .. } = &scenario.publish.via else {
+        panic!("herd publishes to its own server");
+    };
+    assert_eq!(url, "http://127.0.0.1:{port}/v1/publish");
+    assert!(scenario.implied.is_empty());
+}
+
+#[test]
+fn the_file_that_init_writes_loads_to_the_defaults() {
+    let defaults = Draft::default().resolve(7).unwrap();
+    let init = Scenario {
+        name: "default".into(),
+        ..loaded(INIT)
+    };
+    assert_eq!(init, defaults);
+}
+
+/// Keys as serde knows them: what an unknown key's refusal lists.
+#[test]
+fn the_file_that_init_writes_has_every_key() {
+    let tables = [
+        "", "target", "connect", "backoff", "outage", "publish", "checks", "output",
+    ];
+    for table in tables {
+        let header = if table.is_empty() {
+            String::new()
+        } else {
+            format!("[{table}]\n")
+        };
+        let said = refused(&format!("{header}no-such-key = 1"));
+        let (_, expected) = said.split_once("expected ").unwrap();
+        let known: BTreeSet<&str> = expected.split('`').skip(1).step_by(2).collect();
+        assert!(known.len() > 1, "{said}");
+        let start = format!("[{table}]");
+        let part = INIT
+            .lines()
+            .skip_while(|line| !table.is_empty() && !line.starts_with(&start));
+        let skipped = usize::from(!table.is_empty());
+        let written: BTreeSet<&str> = part
+            .skip(skipped)
+            .take_while(|line| !line.starts_with('['))
+            .filter_map(|line| line.trim_start_matches("# ").split_once(" = "))
+            .map(|(key, _)| key)
+            .collect();
+        let missing: Vec<_> = known
+            .iter()
+            .filter(|key| !tables.contains(*key) && !written.contains(*key))
+            .collect();
+        assert!(missing.is_empty(), "[{table}] lacks {missing:?}");
+    }
+}
+
+#[test]
+fn a_resolved_scenario_renders_to_toml_that_loads_to_the_same() {
+    let files = [
+        "",
+        "clients = \"10k\"\nseed = \"18446744073709551615\"\nshard = \"2/4\"\nname = \"a b\"",
+        "[target]\ndefects = [\"lose-live=3\", \"lose-on-resume\"]\nkeep = 100\nready = \"http://127.0.0.1:{port}/healthz\"",
+        "[target]\nurl = \"ws://h/live?token={env:T}\"",
+        "[target]\nserver-cmd = '''./server \"{port}\" '\\n' '''\n[publish]\ncmd = \"kcat\"\nrate = \"0.3/s\"",
+        "[target]\nserver-cmd = \"x\"\nstop-signal = \"KILL\"\n[publish]\nurl = \"http://h/\"\nheaders = [\"A: b\"]\nbody = \"\"\"{\n\"n\":{seq}}\"\"\"\nidempotent = true\nanswer-position = \"/at\"",
+        "[target]\nurl = \"ws://h\"\n[outage]\ncommand = \"restart\"\ncommand-limit = \"3s\"\noutages = 5\n[backoff]\nreset = \"5s\"",
+        "[target]\nurl = \"ws://h\"\n[outage]\nwait-limit = \"1h\"\nquiet-period = \"1500ms\"\n[checks]\ndelivery = \"agreement\"\nmax-recovery = \"1s\"\nreconnect-limit = \"90s\"\nmax-peak = \"33.3%/250ms\"",
+        "[backoff]\npreset = \"exponential-25\"\nmax-attempts = \"unlimited\"\njitter = 0.1",
+        "[backoff]\npreset = \"exponential\"\nbase = \"500ms\"\nfactor = 1.5\ncap = \"20s\"\nmax-attempts = 3",
+        "[backoff]\npreset = \"fixed\"\ndelay = \"2s\"\njitter = \"10%\"",
+        "[backoff]\npreset = \"immediate\"",
+        "[connect]\nheaders = [\"X: 1\"]\nsource-ips = [\"127.0.0.2\", \"::1\"]\nseq = \"/n\"\nids = \"lexicographic\"\ncontiguous = true\nmax-message = \"1k\"\n[output]\ndir = \"out\"\nformats = []",
+    ];
+    for file in files {
+        let scenario = loaded(file);
+        let said = Scenario {
+            implied: Vec::new(),
+            ..scenario.clone()
+        };
+        assert_eq!(again(&scenario), said, "{file}\n{}", scenario.to_toml());
+    }
+}
+
+#[test]
+fn what_is_stored_holds_no_literal_secret_and_still_loads() {
+    let scenario = loaded(
+        "[target]\nurl = \"ws://u:hush@h/?token=hush&k={env:K}\"\nready = \"http://h/?hush\"\n\
+         [connect]\nheaders = [\"Cookie: hush\"]\n\
+         [publish]\nurl = \"http://hush@h/\"\nheaders = [\"Authorization: Bearer hush\"]",
+    );
+    assert!(scenario.to_toml().contains("hush"));
+    let stored = scenario.masked().to_toml();
+    assert!(!stored.contains("hush"), "{stored}");
+    assert!(stored.contains("{env:K}") && stored.contains("{after}"));
+    assert!(load(&stored).is_ok(), "{:?}", load(&stored));
+}
+
+#[test]
+fn shards_of_one_run_have_the_scenario_in_common() {
+    let shard = |index| {
+        loaded(&format!(
+            "seed = 1\nshard = \"{index}/2\"\n[output]\ndir = \"o{index}\""
+        ))
+    };
+    assert_ne!(shard(1), shard(2));
+    assert_eq!(shard(1).common(), shard(2).common());
+}
+
+#[test]
+fn a_target_of_the_users_has_other_defaults() {
+    let theirs = loaded("[target]\nserver-cmd = \"./server {port}\"");
+    assert_eq!(theirs.target.url, "ws://127.0.0.1:{port}/?after={after}");
+    assert_eq!(theirs.connect.ids, IdKind::Opaque);
+    assert_eq!(theirs.policy.source, PolicySource::Assumed);
+    assert!(!theirs.publish.idempotent);
+    assert_eq!(
+        theirs.outage.trigger,
+        Trigger::Child {
+            signal: StopSignal::Term,
+            grace: Duration::from_secs(10)
+        }
+    );
+    let named = loaded("[target]\nserver-cmd = \"x\"\n[backoff]\npreset = \"full-jitter\"");
+    assert_eq!(named.policy.source, PolicySource::Named);
+}
+
+#[test]
+fn what_is_implied_is_said() {
+    insta::assert_snapshot!(loaded("[target]\nurl = \"ws://h/live?key=hush\"").implied.join("\n"), @r#"
+    target.url (deploy.toml:2) says nothing of {after}: clients resume with ws://h/live?key=***&after={after}
+    no --restart-cmd: herd waits for somebody to restart the server (--wait)
+    no --publish-url and no --publish-cmd: herd observes what others publish (--observe)
+    "#);
+    insta::assert_snapshot!(loaded("[target]\nserver-cmd = \"./server\"").implied.join("\n"), @r#"
+    no --target: clients connect to ws://127.0.0.1:{port}/?after={after} of the server that herd starts
+    no --publish-url and no --publish-cmd: herd observes what others publish (--observe)
+    "#);
+    let said = "[target]\nurl = \"ws://h/{after}\"\n[outage]\ntrigger = \"wait\"\n[publish]\nobserve = true";
+    assert_eq!(loaded(said).implied, Vec::<String>::new());
+}
+
+#[test]
+fn every_refusal_names_line_and_key_and_what_would_be_right() {
+    let files = [
+        "clients = \n",
+        "\nclients = 0",
+        "clients = \"ten\"",
+        "clients = 5000000000",
+        "shard = \"5/4\"",
+        "clients = 3\nshard = \"1/4\"",
+        "name = \"../x\"",
+        "cliens = 5",
+        "[targt]\nurl = \"ws://h\"",
+        "[target]\nurl = 5",
+        "[target]\nurl = \"\"",
+        "[target]\nurl = \"wss://h\"",
+        "[target]\nurl = \"https://h\"",
+        "[target]\nurl = \"ftp://h\"",
+        "[target]\nurl = \"ws://h/?after={afer}\"",
+        "[target]\nurl = \"ws://h:{port}/\"",
+        "[target]\nurl = \"ws://h:99999/\"",
+        "[target]\nurl = \"ws://h/#x\"",
+        "[target]\nserver-cmd = \" \"",
+        "[target]\nready = \"https://h/\"",
+        "[target]\nstop-signal = \"HUP\"",
+        "[target]\ngrace = 10",
+        "[target]\ndefects = [\"lose-lives\"]",
+        "[target]\nurl = \"ws://h\"\nkeep = 5",
+        "[target]\nkeep = 0",
+        "[connect]\nid = \"id\"",
+        "[connect]\nheaders = [\"Cookie\"]",
+        "[connect]\nsource-ips = [\"localhost\"]",
+        "[connect]\ntimeout = \"0s\"",
+        "[connect]\nmax-message = 0",
+        "[backoff]\npreset = \"ful-jitter\"",
+        "[backoff]\npreset = \"zigzag\"",
+        "[backoff]\npreset = \"fixed\"\nbase = \"1s\"",
+        "[backoff]\npreset = \"exponential\"\njitter = 1.5",
+        "[backoff]\nfactor = 0.5",
+        "[backoff]\nfactor = nan",
+        "[backoff]\nbase = \"2m\"",
+        "[backoff]\nmax-attempts = 0",
+        "[backoff]\nreset = \"close\"",
+        "[outage]\ntrigger = \"cut\"",
+        "[outage]\ntrigger = \"wait\"",
+        "[outage]\ncommand = \"restart\"",
+        "[outage]\noutages = 0",
+        "[outage]\ndown = \"-1s\"",
+        "[target]\nserver-cmd = \"x\"\n[outage]\ncommand = \"restart\"",
+        "[target]\nserver-cmd = \"x\"\n[outage]\ntrigger = \"wait\"",
+        "[target]\nurl = \"ws://h\"\n[outage]\ntrigger = \"wait\"\ncommand = \"restart\"",
+        "[target]\nurl = \"ws://h\"\n[outage]\ntrigger = \"child\"",
+        "[target]\nurl = \"ws://h\"\n[outage]\ntrigger = \"command\"",
+        "[target]\nurl = \"ws://h\"\n[outage]\ncommand = \"\"",
+        "[publish]\nurl = \"http://h\"",
+        "[target]\nurl = \"ws://h\"\n[publish]\nurl = \"http://h\"\ncmd = \"kcat\"",
+        "[target]\nurl = \"ws://h\"\n[publish]\nurl = \"http://h\"\nobserve = true",
+        "[target]\nurl = \"ws://h\"\n[publish]\nobserve = false",
+        "[target]\nurl = \"ws://h\"\n[publish]\nurl = \"http://h/{after}\"",
+        "[publish]\nrate = 20",
+        "[publish]\nrate = \"0/s\"",
+        "[publish]\nbody = \"hello\"",
+        "[checks]\nmin-spread = \"5\"",
+        "[checks]\nmax-peak = \"110%/1s\"",
+        "[checks]\nmax-peak = \"0%\"",
+        "[checks]\nmax-resets = -1",
+        "[checks]\ndelivery = \"twice\"",
+        "[checks]\ndelivery = \"agreement\"",
+        "[checks]\nsettle = \"0s\"",
+        "[output]\nformats = [\"pdf\"]",
+    ];
+    let said: Vec<String> = files.iter().map(|file| refused(file)).collect();
+    insta::assert_snapshot!(said.join("\n"), @r#"
+    deploy.toml:1: string values must be quoted, expected literal string
+    deploy.toml:2: clients: 0 is out of range; use 1 to 4294967295
+    deploy.toml:1: clients: "ten" is not a count; write a whole number such as 1000, "1k" or "10m"
+    deploy.toml:1: clients: 5000000000 is out of range; use 1 to 4294967295
+    deploy.toml:1: shard: "5/4" is not a shard; write i/N with i from 1 to N, such as "1/4"
+    deploy.toml:2: shard: 3 clients can't fill 4 shards; use fewer shards or more clients
+    deploy.toml:1: name: it becomes part of a directory's name; use letters, digits, '-', '_' and '.'
+    deploy.toml:1: cliens: unknown field `cliens`, expected one of `name`, `clients`, `seed`, `shard`, `target`, `connect`, `backoff`, `outage`, `publish`, `checks`, `output`
+    deploy.toml:1: targt: unknown field `targt`, expected one of `name`, `clients`, `seed`, `shard`, `target`, `connect`, `backoff`, `outage`, `publish`, `checks`, `output`
+    deploy.toml:2: target.url: invalid type: integer `5`, expected a string
+    deploy.toml:2: target.url: not an address; write ws://host:port/path
+    deploy.toml:2: target.url: wss:// is not supported yet; use a ws:// address
+    deploy.toml:2: target.url: https:// is not supported yet; use a ws:// address
+    deploy.toml:2: target.url: not an address; write ws://host:port/path
+    deploy.toml:2: target.url: {afer} is no placeholder here; herd knows {after}, {client}, {n}, {port}, {env:NAME}, {file:PATH}
+    deploy.toml:2: target.url: {port} is the port that herd picks for --server-cmd, and there is none; write the port itself
+    deploy.toml:2: target.url: not an address (invalid port number); write scheme://host:port/path
+    deploy.toml:2: target.url: a #fragment is never sent; leave it out
+    deploy.toml:2: target.server-cmd: the command is empty; write one that sh -c can run
+    deploy.toml:2: target.ready: https:// is not supported yet; use an http:// address
+    deploy.toml:2: target.stop-signal: unknown variant `HUP`, expected `TERM` or `KILL`
+    deploy.toml:2: target.grace: 10 has no unit; write a duration with its unit, such as "500ms", "5s" or "10m"
+    deploy.toml:2: target.defects: unknown defect "lose-lives"; did you mean lose-live? herd list defects shows all
+    deploy.toml:3: target.keep: contradicts target.url (deploy.toml:2): only herd's own server takes it; leave one out
+    deploy.toml:2: target.keep: 0 would keep nothing to replay; use 1 or more
+    deploy.toml:2: connect.id: not a JSON Pointer (RFC 6901); write for example "/id" or "/data/id"
+    deploy.toml:2: connect.headers: not a header; write "Name: value"
+    deploy.toml:2: connect.source-ips: "localhost" is not an IP address; write for example "127.0.0.2"
+    deploy.toml:2: connect.timeout: no time at all is left; use more than 0s
+    deploy.toml:2: connect.max-message: 0 is out of range; use 1 to 1073741824
+    deploy.toml:2: backoff.preset: unknown preset "ful-jitter"; did you mean full-jitter? herd list presets shows all
+    deploy.toml:2: backoff.preset: unknown preset "zigzag"; herd list presets shows all
+    deploy.toml:3: backoff.base: the preset fixed has no such number; leave it out
+    deploy.toml:3: backoff.jitter: 1.5 is not a share; write "0%" to "100%", or 0 to 1 such as 0.75
+    deploy.toml:2: backoff.factor: 0.5 would not back off; use 1 or more
+    deploy.toml:2: backoff.factor: NaN would not back off; use 1 or more
+    deploy.toml:2: backoff.base: the base, 2m, is longer than the cap, 1m; raise the cap
+    deploy.toml:2: backoff.max-attempts: 0 is not a number of attempts; write 1 or more, or "unlimited"
+    deploy.toml:2: backoff.reset: "close": write "open", or a minimum uptime such as "5s"
+    deploy.toml:2: outage.trigger: unknown variant `cut`, expected one of `child`, `command`, `wait`
+    deploy.toml:2: outage.trigger: herd restarts its own server itself; this is for somebody else's, so name it with --target
+    deploy.toml:2: outage.command: herd restarts its own server itself; this is for somebody else's, so name it with --target
+    deploy.toml:2: outage.outages: 0 is out of range; use 1 to 4294967295
+    deploy.toml:2: outage.down: "-1s" is not a duration; write a duration with its unit, such as "500ms", "5s" or "10m"
+    deploy.toml:4: outage.command: contradicts target.server-cmd (deploy.toml:2): herd restarts the server that it starts; leave one out
+    deploy.toml:4: outage.trigger: contradicts target.server-cmd (deploy.toml:2): herd restarts the server that it starts; leave one out
+    deploy.toml:5: outage.command: contradicts outage.trigger (deploy.toml:4): one restart has one cause; leave one out
+    deploy.toml:4: outage.trigger: herd can only restart a server that it started; use --server-cmd, or "command" or "wait"
+    deploy.toml:4: outage.trigger: no command is given; set outage.command (--restart-cmd)
+    deploy.toml:4: outage.command: the command is empty; write one that sh -c can run
+    deploy.toml:2: publish.url: herd publishes to its own server itself; this is for somebody else's, so name it with --target or --server-cmd
+    deploy.toml:4: publish.url: contradicts publish.cmd (deploy.toml:5): events go one way; leave one out
+    deploy.toml:5: publish.observe: contradicts publish.url (deploy.toml:4): herd either publishes or observes; leave one out
+    deploy.toml:4: publish.observe: nothing else says how herd shall publish; add publish.url or publish.cmd
+    deploy.toml:4: publish.url: {after} is no placeholder here; herd knows {port}, {env:NAME}, {file:PATH}
+    deploy.toml:2: publish.rate: 20 is not a rate; write events a second, above 0 and at most a million, such as "20/s"
+    deploy.toml:2: publish.rate: "0/s" is not a rate; write events a second, above 0 and at most a million, such as "20/s"
+    deploy.toml:2: publish.body: without {seq} or {payload} no event could be told from another; put one in
+    deploy.toml:2: checks.min-spread: "5" is not a duration; write a duration with its unit, such as "500ms", "5s" or "10m"
+    deploy.toml:2: checks.max-peak: "110%/1s": not a share; write a share above 0 and its window, such as "75%/1s"
+    deploy.toml:2: checks.max-peak: "0%": no attempt at all could pass; write a share above 0 and its window, such as "75%/1s"
+    deploy.toml:2: checks.max-resets: -1 is not a count; write a whole number such as 1000, "1k" or "10m"
+    deploy.toml:2: checks.delivery: unknown variant `twice`, expected one of `exactly-once`, `at-least-once`, `at-most-once`, `agreement`
+    deploy.toml:2: checks.delivery: agreement is for events that others publish (--observe), and herd publishes here; use exactly-once
+    deploy.toml:2: checks.settle: no time at all is left; use more than 0s
+    deploy.toml:2: output.formats: unknown variant `pdf`, expected one of `json`, `csv`, `hdr`
+    "#);
+}
+
+#[test]
+fn a_flag_is_named_where_it_contradicts() {
+    let wait = |draft: &mut Draft| {
+        lay(
+            &mut draft.outage.trigger,
+            "--wait",
+            Some(crate::history::TriggerKind::Wait),
+        );
+    };
+    let observe = |draft: &mut Draft| lay(&mut draft.publish.observe, "--observe", Some(true));
+    let command = |draft: &mut Draft| {
+        lay(
+            &mut draft.outage.command,
+            "--restart-cmd",
+            Some("r".to_owned()),
+        );
+    };
+    let said = [
+        with("", wait),
+        with("[target]\nserver-cmd = \"x\"", wait),
+        with(
+            "[target]\nurl = \"ws://h\"\n[outage]\ncommand = \"r\"",
+            wait,
+        ),
+        with("[target]\nserver-cmd = \"x\"", command),
+        with(
+            "[target]\nurl = \"ws://h\"\n[publish]\nurl = \"http://h\"",
+            observe,
+        ),
+    ]
+    .map(|result| result.unwrap_err());
+    insta::assert_snapshot!(said.join("\n"), @r#"
+    --wait: herd restarts its own server itself; this is for somebody else's, so name it with --target
+    --wait: contradicts target.server-cmd (deploy.toml:2): herd restarts the server that it starts; leave one out
+    deploy.toml:4: outage.command: contradicts --wait: one restart has one cause; leave one out
+    --restart-cmd: contradicts target.server-cmd (deploy.toml:2): herd restarts the server that it starts; leave one out
+    --observe: contradicts publish.url (deploy.toml:4): herd either publishes or observes; leave one out
+    "#);
+}
+
+#[test]
+fn a_flag_without_effect_is_refused_and_a_key_is_not() {
+    let down = |draft: &mut Draft| {
+        lay(
+            &mut draft.outage.down,
+            "--down",
+            Some(Time(Duration::from_secs(2))),
+        );
+    };
+    let remote = "[target]\nurl = \"ws://h\"\n";
+    let said = with(remote, down).unwrap_err();
+    assert_eq!(
+        said,
+        "--down: herd doesn't stop this server, it isn't herd's child; leave it out"
+    );
+    assert_eq!(with("", down).unwrap().outage.down, Duration::from_secs(2));
+    assert!(load(&format!("{remote}grace = \"3s\"\n[outage]\ndown = \"2s\"")).is_ok());
+}
