@@ -5,6 +5,7 @@
 
 mod dial;
 pub mod handle;
+mod look;
 pub mod machine;
 pub mod numbers;
 pub mod table;
@@ -33,6 +34,7 @@ use crate::transport::ws::{Connection, Payload};
 use crate::transport::{Limits, safe};
 
 pub use handle::{Handle, Progress, Status};
+pub use look::first_look;
 
 /// Frames that are kept of those that a client could not read, and how much of each (bytes).
 const UNREAD: (u32, usize) = (3, 200);

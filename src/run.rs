@@ -69,7 +69,11 @@ pub struct Ended {
 /// # Errors
 /// [`Error::Broken`] and its like where the run could not begin or its results not be written; whatever was recorded
 /// until then stays in the run's directory.
-pub fn run(scenario: &Scenario, ui: Ui, signals: signal::Receiver<Option<Signal>>) -> Result<Ended, Error> {
+pub fn run(
+    scenario: &Scenario,
+    ui: Ui,
+    signals: signal::Receiver<Option<Signal>>,
+) -> Result<Ended, Error> {
     prepare::descriptors(scenario.clients.div_ceil(scenario.shard.of))?;
     let started = prepare::wall_clock();
     let header = prepare::header(scenario, &ui.repeat, started)?;
@@ -82,7 +86,9 @@ pub fn run(scenario: &Scenario, ui: Ui, signals: signal::Receiver<Option<Signal>
         .enable_all()
         .build()
         .map_err(|e| Error::Broken(format!("the runtime can't be started: {e}")))?;
-    let conducted = runtime.block_on(conductor::conduct(scenario, &dir, &header, writer, ui, signals));
+    let conducted = runtime.block_on(conductor::conduct(
+        scenario, &dir, &header, writer, ui, signals,
+    ));
     runtime.shutdown_background();
     conducted?;
 
@@ -91,8 +97,19 @@ pub fn run(scenario: &Scenario, ui: Ui, signals: signal::Receiver<Option<Signal>
     let exit = exit(&history, &verdict);
     let summary = Summary::new(&history, &verdict, exit);
     let mut files = vec![path];
-    files.extend(outputs.write(&report::Input { history: &history, verdict: &verdict, summary: &summary })?);
-    Ok(Ended { dir, files, history, verdict, summary, exit })
+    files.extend(outputs.write(&report::Input {
+        history: &history,
+        verdict: &verdict,
+        summary: &summary,
+    })?);
+    Ok(Ended {
+        dir,
+        files,
+        history,
+        verdict,
+        summary,
+        exit,
+    })
 }
 
 /// The exit code of a judged history: interrupted, then broken, then the verdict.
@@ -113,7 +130,15 @@ pub fn exit(history: &History, verdict: &Verdict) -> Exit {
 impl From<FileError> for Error {
     fn from(e: FileError) -> Self {
         match e {
-            FileError::Io { action, path, source } => Self::File { action, path, source },
+            FileError::Io {
+                action,
+                path,
+                source,
+            } => Self::File {
+                action,
+                path,
+                source,
+            },
             FileError::Format { .. } | FileError::Mismatch(_) => Self::Usage(e.to_string()),
         }
     }

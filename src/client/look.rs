@@ -27,13 +27,17 @@ pub async fn first_look(scenario: &Scenario, plan: &Plan, clock: Clock) -> Resul
     let dialler = Dialler {
         clock,
         names: Names::default(),
-        limits: Limits { message: scenario.connect.max_message },
+        limits: Limits {
+            message: scenario.connect.max_message,
+        },
         timeout: scenario.connect.timeout,
     };
     let first = ClientId(scenario.shard.index);
     let call = plan.call(first, "");
     let mut stamps = Stamps::default();
-    let dial = dialler.dial(clock.now(), call, plan.source(first), &mut stamps).await;
+    let dial = dialler
+        .dial(clock.now(), call, plan.source(first), &mut stamps)
+        .await;
     let target = scenario.masked().target.url;
     let mut connection = dial.map_err(|outcome| declined(&target, &outcome))?;
     let closed = async {
@@ -59,8 +63,13 @@ fn declined(target: &str, outcome: &AttemptOutcome) -> Error {
     let why = match outcome {
         AttemptOutcome::Refused => "refuses connections; is the server running there?".to_owned(),
         AttemptOutcome::Timeout => "doesn't answer a TCP connect; is the address right?".to_owned(),
-        AttemptOutcome::Handshake { status: Some(status), why } => {
-            format!("answers {status} to the WebSocket handshake ({why}); check path, headers and credentials")
+        AttemptOutcome::Handshake {
+            status: Some(status),
+            why,
+        } => {
+            format!(
+                "answers {status} to the WebSocket handshake ({why}); check path, headers and credentials"
+            )
         }
         AttemptOutcome::Handshake { status: None, why } => {
             format!("doesn't speak WebSocket ({why}); check port and path")
@@ -73,8 +82,14 @@ fn declined(target: &str, outcome: &AttemptOutcome) -> Error {
 
 fn ending(cause: &Cause) -> String {
     match cause {
-        Cause::Close { code: Some(code), reason } if reason.is_empty() => format!("close {code}"),
-        Cause::Close { code: Some(code), reason } => format!("close {code}, \"{reason}\""),
+        Cause::Close {
+            code: Some(code),
+            reason,
+        } if reason.is_empty() => format!("close {code}"),
+        Cause::Close {
+            code: Some(code),
+            reason,
+        } => format!("close {code}, \"{reason}\""),
         other => other.name().to_owned(),
     }
 }

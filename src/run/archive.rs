@@ -29,18 +29,31 @@ pub(super) struct Sources {
 
 impl Sources {
     pub(super) fn mark(&self, at: Elapsed, mark: Mark) {
-        self.marks.lock().unwrap_or_else(PoisonError::into_inner).push((at, mark));
+        self.marks
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push((at, mark));
     }
 
     /// What happened since the last call.
     fn chunk(&self) -> Chunk {
         let at = self.clock.now();
-        let clients = self.crew.handles().iter().map(|handle| (handle.id(), handle.take()));
+        let clients = self
+            .crew
+            .handles()
+            .iter()
+            .map(|handle| (handle.id(), handle.take()));
         let clients: Vec<_> = clients.filter(|(_, growth)| !growth.is_empty()).collect();
         let publications = self.records.as_ref().map(Records::take).unwrap_or_default();
         let events = self.crew.table().take_new();
         let marks = std::mem::take(&mut *self.marks.lock().unwrap_or_else(PoisonError::into_inner));
-        Chunk { at, events, publications, marks, clients }
+        Chunk {
+            at,
+            events,
+            publications,
+            marks,
+            clients,
+        }
     }
 }
 
@@ -66,7 +79,10 @@ impl Archive {
                 }
             }
         });
-        Self { stop, thread: Some(thread) }
+        Self {
+            stop,
+            thread: Some(thread),
+        }
     }
 
     /// Whether it stopped by itself, which only an error makes it do.

@@ -99,26 +99,54 @@ pub(super) async fn conduct(
 ) -> Result<(), Error> {
     let clock = Clock::start();
     let mut progress = Progress::new(ui.show, ui.talk);
-    scenario.implied.iter().for_each(|sentence| progress.say(sentence));
+    scenario
+        .implied
+        .iter()
+        .for_each(|sentence| progress.say(sentence));
     let started = tokio::select! {
         biased;
         Ok(asked) = signals.wait_for(Option::is_some) => Err(asked.unwrap_or(Signal::Interrupt)),
         started = start::start(scenario, dir, header, clock) => Ok(started?),
     };
-    let Started { plan, trigger, publisher, mostly_dropped, port: _held } = match started {
+    let Started {
+        plan,
+        trigger,
+        publisher,
+        mostly_dropped,
+        port: _held,
+    } = match started {
         Ok(started) => started,
         Err(asked) => return interrupted_early(writer, clock, asked),
     };
-    let own = crate::client::OwnNumbers { base: header.seq_base, span: header.seq_span };
+    let own = crate::client::OwnNumbers {
+        base: header.seq_base,
+        span: header.seq_span,
+    };
     let crew = Arc::new(Crew::new(scenario, plan, clock, own));
     let records = publisher.as_ref().map(Publisher::records);
     let marks = Arc::default();
-    let sources = Sources { clock, crew: crew.clone(), records: records.clone(), marks };
+    let sources = Sources {
+        clock,
+        crew: crew.clone(),
+        records: records.clone(),
+        marks,
+    };
     let archive = Archive::start(writer, sources.clone());
     let clients = crew.launch(clock.now());
     let outage = None;
     let conductor = Conductor {
-        scenario, clock, crew, publisher, records, trigger, mostly_dropped, sources, archive, progress, signals, outage,
+        scenario,
+        clock,
+        crew,
+        publisher,
+        records,
+        trigger,
+        mostly_dropped,
+        sources,
+        archive,
+        progress,
+        signals,
+        outage,
     };
     conductor.whole(clients).await
 }
@@ -127,11 +155,17 @@ pub(super) async fn conduct(
 fn interrupted_early(mut writer: Writer, clock: Clock, asked: Signal) -> Result<(), Error> {
     let at = clock.now();
     let marks = vec![(at, Mark::End(interrupted(asked)))];
-    Ok(writer.append(&crate::history::file::Chunk { at, marks, ..Default::default() })?)
+    Ok(writer.append(&crate::history::file::Chunk {
+        at,
+        marks,
+        ..Default::default()
+    })?)
 }
 
 fn interrupted(asked: Signal) -> End {
-    End::Interrupted { terminated: asked == Signal::Terminate }
+    End::Interrupted {
+        terminated: asked == Signal::Terminate,
+    }
 }
 
 impl Conductor<'_> {
@@ -148,7 +182,10 @@ impl Conductor<'_> {
         };
         // Who left by herd's order has not been dropped: the record ends before the server does.
         self.crew.stop();
-        let _ = tokio::time::timeout(GOODBYE, async { while clients.join_next().await.is_some() {} }).await;
+        let _ = tokio::time::timeout(GOODBYE, async {
+            while clients.join_next().await.is_some() {}
+        })
+        .await;
         if let Some(publisher) = self.publisher.take() {
             publisher.end(GOODBYE).await;
         }
@@ -188,7 +225,9 @@ impl Conductor<'_> {
                         "no client could connect to {}; is it the right address?",
                         super::prepare::shown_target(self.scenario)
                     ))),
-                    some => Stopped::Early(End::NotConnected { connected: some as u32 }),
+                    some => Stopped::Early(End::NotConnected {
+                        connected: some as u32,
+                    }),
                 });
             }
             self.beat(Phase::Connecting, there(self), "").await?;
@@ -212,7 +251,9 @@ impl Conductor<'_> {
                 break;
             }
             if self.clock.now() > deadline {
-                return Err(Stopped::Early(End::NotPrimed { primed: holding as u32 }));
+                return Err(Stopped::Early(End::NotPrimed {
+                    primed: holding as u32,
+                }));
             }
             self.beat(Phase::Priming, holding, "").await?;
         }
@@ -224,14 +265,20 @@ impl Conductor<'_> {
     }
 
     async fn outage(&mut self, number: u32) -> Result<(), Stopped> {
-        self.hold(Phase::Steady, self.scenario.outage.steady).await?;
+        self.hold(Phase::Steady, self.scenario.outage.steady)
+            .await?;
         let trigger = self.clock.now();
         self.mostly_dropped.send_replace(None);
-        self.outage = Some(Outage { trigger, last_drop: trigger, ..Outage::default() });
+        self.outage = Some(Outage {
+            trigger,
+            last_drop: trigger,
+            ..Outage::default()
+        });
         self.trigger.pull(number);
         self.until_ready().await?;
         self.recover(trigger).await?;
-        self.sources.mark(self.clock.now(), Mark::Settled { outage: number });
+        self.sources
+            .mark(self.clock.now(), Mark::Settled { outage: number });
         Ok(())
     }
 
@@ -252,19 +299,25 @@ impl Conductor<'_> {
 
     /// Waits until every client is back and caught up, has given up, or is past the limit.
     async fn recover(&mut self, trigger: Elapsed) -> Result<(), Stopped> {
-        let Some(outage) = &self.outage else { return Ok(()) };
+        let Some(outage) = &self.outage else {
+            return Ok(());
+        };
         if outage.never {
             return Ok(());
         }
         let began = outage.gone.unwrap_or(trigger);
         let down = outage.ready.unwrap_or(began).since(began);
         let back_by = began + self.return_limit(down);
-        let rollout = !matches!(self.scenario.outage.trigger, scenario::Trigger::Child { .. });
+        let rollout = !matches!(
+            self.scenario.outage.trigger,
+            scenario::Trigger::Child { .. }
+        );
         loop {
             let now = self.clock.now();
             let standing = self.standing();
             let all = self.crew.handles().len() - standing.gave_up;
-            let caught_up_by = standing.last_opening.max(back_by.min(now)) + self.scenario.checks.settle;
+            let caught_up_by =
+                standing.last_opening.max(back_by.min(now)) + self.scenario.checks.settle;
             let quiet = self.outage.as_ref().is_none_or(|o| {
                 !rollout || now.since(o.last_drop) >= self.scenario.outage.quiet_period
             });
@@ -278,7 +331,8 @@ impl Conductor<'_> {
                 return Ok(());
             }
             if standing.back < all {
-                self.beat(Phase::Reconnecting, standing.back, &self.refused()).await?;
+                self.beat(Phase::Reconnecting, standing.back, &self.refused())
+                    .await?;
             } else {
                 self.beat(Phase::CatchingUp, standing.caught_up, "").await?;
             }
@@ -296,10 +350,15 @@ impl Conductor<'_> {
     /// Live must work after replay: publishing goes on for a while (rule 15).
     async fn tail(&mut self) -> Result<(), Stopped> {
         let begin = self.clock.now();
-        let count = |c: &Self| c.records.as_ref().map_or(usize::MAX, |records| records.look(<[_]>::len));
+        let count = |c: &Self| {
+            c.records
+                .as_ref()
+                .map_or(usize::MAX, |records| records.look(<[_]>::len))
+        };
         let enough = count(self).saturating_add(TAIL.1);
         while self.clock.now().since(begin) < TAIL.0 || count(self) < enough {
-            self.beat(Phase::Settling, self.standing().caught_up, "").await?;
+            self.beat(Phase::Settling, self.standing().caught_up, "")
+                .await?;
         }
         Ok(())
     }
@@ -315,13 +374,19 @@ impl Conductor<'_> {
         let answers_by = self.clock.now() + settle;
         let awaited = |c: &Self| c.publisher.as_ref().is_some_and(|p| p.outstanding() > 0);
         while awaited(self) && self.clock.now() < answers_by {
-            self.beat(Phase::Settling, self.standing().complete, "").await?;
+            self.beat(Phase::Settling, self.standing().complete, "")
+                .await?;
         }
         loop {
             let needed = self.needed();
             let standing = watch::standing(&self.crew, self.began(), &needed);
-            let last = needed.last_answer().unwrap_or_default().max(standing.last_opening);
-            if standing.complete == standing.back || self.clock.now() > last + settle + AFTER_DEADLINE {
+            let last = needed
+                .last_answer()
+                .unwrap_or_default()
+                .max(standing.last_opening);
+            if standing.complete == standing.back
+                || self.clock.now() > last + settle + AFTER_DEADLINE
+            {
                 return Ok(());
             }
             self.beat(Phase::Settling, standing.complete, "").await?;
@@ -339,13 +404,15 @@ impl Conductor<'_> {
     /// Lets a moment pass: up to [`TICK`], or until something asks for attention.
     async fn beat(&mut self, phase: Phase, done: usize, note: &str) -> Result<(), Stopped> {
         let now = self.clock.now();
-        self.progress.update(now, phase, done, self.crew.handles().len(), note);
+        self.progress
+            .update(now, phase, done, self.crew.handles().len(), note);
         self.look_after(now);
         if self.archive.failed() {
-            return Err(Stopped::Broken(self.archive.finish().map_or_else(
-                Error::from,
-                |()| Error::Broken("the history's writer ended early".into()),
-            )));
+            return Err(Stopped::Broken(
+                self.archive.finish().map_or_else(Error::from, |()| {
+                    Error::Broken("the history's writer ended early".into())
+                }),
+            ));
         }
         let publisher = &mut self.publisher;
         let publisher_broke = async {
@@ -367,7 +434,9 @@ impl Conductor<'_> {
     }
 
     fn look_after(&mut self, now: Elapsed) {
-        let Some(outage) = &mut self.outage else { return };
+        let Some(outage) = &mut self.outage else {
+            return;
+        };
         if outage.ready.is_some() {
             watch::close_half_open(&self.crew, now, outage.trigger, &mut outage.others_since);
         }
@@ -400,7 +469,12 @@ impl Conductor<'_> {
             }
             Step::NeverReady { at, why } => {
                 self.progress.say(&why);
-                self.sources.mark(at, Mark::Note { text: why.clone().into() });
+                self.sources.mark(
+                    at,
+                    Mark::Note {
+                        text: why.clone().into(),
+                    },
+                );
                 match &mut self.outage {
                     Some(outage) => outage.never = true,
                     None => return Err(Stopped::Broken(Error::Broken(why))),
@@ -417,9 +491,11 @@ impl Conductor<'_> {
     }
 
     fn needed(&self) -> Needed {
-        self.records.as_ref().map_or_else(Needed::default, |records| {
-            records.look(|publications| Needed::new(publications, &self.crew))
-        })
+        self.records
+            .as_ref()
+            .map_or_else(Needed::default, |records| {
+                records.look(|publications| Needed::new(publications, &self.crew))
+            })
     }
 
     fn standing(&self) -> Standing {
@@ -427,7 +503,9 @@ impl Conductor<'_> {
     }
 
     fn began(&self) -> Elapsed {
-        self.outage.as_ref().map_or(Elapsed::ZERO, |outage| outage.trigger)
+        self.outage
+            .as_ref()
+            .map_or(Elapsed::ZERO, |outage| outage.trigger)
     }
 
     fn refused(&self) -> String {

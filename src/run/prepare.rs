@@ -19,22 +19,33 @@ const RESERVED_DESCRIPTORS: u64 = 256;
 const SEQ_BLOCK: u64 = 1 << 20;
 
 /// The wall clock at the run's beginning, microseconds since the Unix epoch.
-#[expect(clippy::disallowed_methods, reason = "the wall clock is read once, for the header")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the wall clock is read once, for the header"
+)]
 pub(super) fn wall_clock() -> u64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let since = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default();
     u64::try_from(since.as_micros()).unwrap_or(u64::MAX)
 }
 
 /// Creates the run's directory: the one that was asked for (which must be new or empty), or a new one under `reports/`.
 pub(super) fn directory(scenario: &Scenario, started_unix_us: u64) -> Result<PathBuf, Error> {
     let create = |path: &Path| {
-        std::fs::create_dir_all(path)
-            .map_err(|source| Error::File { action: "create", path: path.into(), source })
+        std::fs::create_dir_all(path).map_err(|source| Error::File {
+            action: "create",
+            path: path.into(),
+            source,
+        })
     };
     if let Some(dir) = &scenario.output.dir {
         create(dir)?;
-        let mut entries =
-            dir.read_dir().map_err(|source| Error::File { action: "read", path: dir.clone(), source })?;
+        let mut entries = dir.read_dir().map_err(|source| Error::File {
+            action: "read",
+            path: dir.clone(),
+            source,
+        })?;
         return match entries.next() {
             None => Ok(dir.clone()),
             Some(_) => Err(Error::Usage(format!(
@@ -44,20 +55,35 @@ pub(super) fn directory(scenario: &Scenario, started_unix_us: u64) -> Result<Pat
         };
     }
     let started = UNIX_EPOCH + Duration::from_secs(started_unix_us / 1_000_000);
-    let stamp = humantime::format_rfc3339_seconds(started).to_string().replace(':', "");
+    let stamp = humantime::format_rfc3339_seconds(started)
+        .to_string()
+        .replace(':', "");
     let parent = PathBuf::from("reports");
     create(&parent)?;
     // Two runs may begin in the same second: create_dir alone says whose the name is.
     for n in 1..1000 {
-        let suffix = if n == 1 { String::new() } else { format!("-{n}") };
+        let suffix = if n == 1 {
+            String::new()
+        } else {
+            format!("-{n}")
+        };
         let dir = parent.join(format!("{stamp}-{}{suffix}", scenario.name));
         match std::fs::create_dir(&dir) {
             Ok(()) => return Ok(dir),
             Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists => {}
-            Err(source) => return Err(Error::File { action: "create", path: dir, source }),
+            Err(source) => {
+                return Err(Error::File {
+                    action: "create",
+                    path: dir,
+                    source,
+                });
+            }
         }
     }
-    Err(Error::Broken(format!("{} holds a thousand runs of this second; name another with -o", parent.display())))
+    Err(Error::Broken(format!(
+        "{} holds a thousand runs of this second; name another with -o",
+        parent.display()
+    )))
 }
 
 /// Raises the soft limit of open files as far as it goes and refuses a herd that doesn't fit.
@@ -76,13 +102,19 @@ pub(super) fn descriptors(clients: u32) -> Result<(), Error> {
             "{clients} clients need {wanted} open files and this process may have {}: at most {} clients fit; \
              raise `ulimit -Hn`, or split the herd with --shard i/N over several processes",
             current.unwrap_or(u64::MAX),
-            current.unwrap_or(u64::MAX).saturating_sub(RESERVED_DESCRIPTORS),
+            current
+                .unwrap_or(u64::MAX)
+                .saturating_sub(RESERVED_DESCRIPTORS),
         ))),
     }
 }
 
 /// The history's header.
-pub(super) fn header(scenario: &Scenario, repeat: &str, started_unix_us: u64) -> Result<Header, Error> {
+pub(super) fn header(
+    scenario: &Scenario,
+    repeat: &str,
+    started_unix_us: u64,
+) -> Result<Header, Error> {
     let policy = serde_json::to_string(&scenario.policy.backoff)
         .map_err(|e| Error::Broken(format!("the policy can't be written down: {e}")))?;
     let toml = scenario.masked().to_toml();
@@ -115,7 +147,11 @@ pub(super) fn header(scenario: &Scenario, repeat: &str, started_unix_us: u64) ->
     };
     Ok(Header {
         herd: env!("CARGO_PKG_VERSION").into(),
-        run: format!("{:016x}-{:016x}", scenario.seed, xxhash_rust::xxh3::xxh3_64(scenario.common().to_toml().as_bytes())),
+        run: format!(
+            "{:016x}-{:016x}",
+            scenario.seed,
+            xxhash_rust::xxh3::xxh3_64(scenario.common().to_toml().as_bytes())
+        ),
         started_unix_us,
         name: scenario.name.clone(),
         scenario: toml,
@@ -148,7 +184,9 @@ pub(super) fn usage() -> Option<Mark> {
     let mut fields = stat.rsplit_once(')')?.1.split_ascii_whitespace().skip(11);
     let ticks: u64 = fields.next()?.parse::<u64>().ok()? + fields.next()?.parse::<u64>().ok()?;
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
-    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+    let peak = status
+        .lines()
+        .find_map(|line| line.strip_prefix("VmHWM:"))?;
     let kilobytes: u64 = peak.trim().trim_end_matches(" kB").parse().ok()?;
     Some(Mark::Usage {
         cpu: Duration::from_secs_f64(ticks as f64 / rustix::param::clock_ticks_per_second() as f64),

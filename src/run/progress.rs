@@ -67,12 +67,29 @@ impl Progress {
             Show::Lines | Show::Nothing => ProgressBar::hidden(),
         };
         let style = ProgressStyle::with_template("{prefix:>22} [{bar:30}] {pos}/{len} {msg}");
-        bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()).progress_chars("=> "));
-        Self { show, talk, bar, phase: None, next_line: Elapsed::ZERO }
+        bar.set_style(
+            style
+                .unwrap_or_else(|_| ProgressStyle::default_bar())
+                .progress_chars("=> "),
+        );
+        Self {
+            show,
+            talk,
+            bar,
+            phase: None,
+            next_line: Elapsed::ZERO,
+        }
     }
 
     /// Where the run stands: `done` of `total` clients in this phase, and what else there is to say.
-    pub(super) fn update(&mut self, now: Elapsed, phase: Phase, done: usize, total: usize, note: &str) {
+    pub(super) fn update(
+        &mut self,
+        now: Elapsed,
+        phase: Phase,
+        done: usize,
+        total: usize,
+        note: &str,
+    ) {
         let new = self.phase != Some(phase);
         self.phase = Some(phase);
         match self.show {
@@ -86,7 +103,10 @@ impl Progress {
             Show::Lines if new || now >= self.next_line => {
                 self.next_line = now + LINE_EVERY;
                 let seconds = now.duration().as_secs_f64();
-                self.say(&format!("{seconds:7.1} s  {:<21} {done}/{total} {note}", phase.name()));
+                self.say(&format!(
+                    "{seconds:7.1} s  {:<21} {done}/{total} {note}",
+                    phase.name()
+                ));
             }
             Show::Lines => {}
         }
@@ -97,7 +117,9 @@ impl Progress {
         let talk = &mut self.talk;
         if self.show != Show::Nothing {
             // Nobody is left to be told when stderr is gone.
-            self.bar.suspend(|| writeln!(talk, "{}", sentence.trim_end())).unwrap_or_default();
+            self.bar
+                .suspend(|| writeln!(talk, "{}", sentence.trim_end()))
+                .unwrap_or_default();
         }
     }
 

@@ -47,7 +47,9 @@ pub(super) async fn start(
         Server::Remote => None,
         Server::Embedded { .. } | Server::Command(_) => Some(Held::pick()?),
     };
-    let expand = Expand { port: port.as_ref().map(Held::port) };
+    let expand = Expand {
+        port: port.as_ref().map(Held::port),
+    };
     let plan = Plan::new(scenario, expand.port)?;
     let (mostly_dropped, dropped) = watch::channel(None);
     let probe = probe(scenario, &expand)?;
@@ -57,8 +59,16 @@ pub(super) async fn start(
         None => remote(scenario, dir, probe, dropped, clock)?,
     };
     first_look(scenario, &plan, clock).await?;
-    let publisher = publishing.map(|config| Publisher::start(config, clock)).transpose()?;
-    Ok(Started { plan, trigger, publisher, mostly_dropped, port })
+    let publisher = publishing
+        .map(|config| Publisher::start(config, clock))
+        .transpose()?;
+    Ok(Started {
+        plan,
+        trigger,
+        publisher,
+        mostly_dropped,
+        port,
+    })
 }
 
 /// Fills in templates.
@@ -68,18 +78,30 @@ struct Expand {
 
 impl Expand {
     fn url(&self, text: &str) -> Result<String, Error> {
-        let values = Values { port: self.port, ..Values::default() };
+        let values = Values {
+            port: self.port,
+            ..Values::default()
+        };
         Ok(Template::parse(text)?.expand(&values, template::Place::Url))
     }
 
     fn lines(&self, lines: &[String]) -> Result<Vec<String>, Error> {
-        let values = Values { port: self.port, ..Values::default() };
-        lines.iter().map(|line| Ok(Template::parse(line)?.expand(&values, template::Place::Header))).collect()
+        let values = Values {
+            port: self.port,
+            ..Values::default()
+        };
+        lines
+            .iter()
+            .map(|line| Ok(Template::parse(line)?.expand(&values, template::Place::Header)))
+            .collect()
     }
 
     /// A command line is the shell's: only the port is filled in.
     fn command(&self, line: &str) -> String {
-        self.port.map_or_else(|| line.to_owned(), |port| line.replace("{port}", &port.to_string()))
+        self.port.map_or_else(
+            || line.to_owned(),
+            |port| line.replace("{port}", &port.to_string()),
+        )
     }
 }
 
@@ -91,18 +113,30 @@ fn probe(scenario: &Scenario, expand: &Expand) -> Result<Probe, Error> {
 }
 
 /// The server that herd runs; none where somebody else does.
-fn server(scenario: &Scenario, dir: &Path, expand: &Expand, probe: Probe) -> Option<target::Server> {
+fn server(
+    scenario: &Scenario,
+    dir: &Path,
+    expand: &Expand,
+    probe: Probe,
+) -> Option<target::Server> {
     let port = expand.port?;
     let program = match &scenario.target.server {
         Server::Remote => return None,
         Server::Command(line) => Program::Shell(expand.command(line)),
         Server::Embedded { args } => {
             let data = dir.join("server-data");
-            let mut all = vec!["serve".into(), "--listen".into(), format!("127.0.0.1:{port}")];
+            let mut all = vec![
+                "serve".into(),
+                "--listen".into(),
+                format!("127.0.0.1:{port}"),
+            ];
             all.extend(["--data".into(), data.display().to_string()]);
             all.extend(["--seed".into(), scenario.seed.to_string()]);
             if !args.is_empty() {
-                all.extend(["--ledger".into(), dir.join("ledger.jsonl").display().to_string()]);
+                all.extend([
+                    "--ledger".into(),
+                    dir.join("ledger.jsonl").display().to_string(),
+                ]);
             }
             all.extend(args.iter().cloned());
             Program::Own(all)
@@ -118,9 +152,15 @@ fn server(scenario: &Scenario, dir: &Path, expand: &Expand, probe: Probe) -> Opt
     })
 }
 
-async fn supervised(scenario: &Scenario, server: target::Server, clock: Clock) -> Result<Trigger, Error> {
+async fn supervised(
+    scenario: &Scenario,
+    server: target::Server,
+    clock: Clock,
+) -> Result<Trigger, Error> {
     let scenario::Trigger::Child { signal, grace } = scenario.outage.trigger else {
-        return Err(Error::Usage("a server that herd starts is restarted by herd; leave the trigger out".into()));
+        return Err(Error::Usage(
+            "a server that herd starts is restarted by herd; leave the trigger out".into(),
+        ));
     };
     let (server, events) = Supervised::start(server, clock).await?;
     Ok(Trigger::child(server, events, signal, grace, clock))
@@ -141,10 +181,20 @@ fn remote(
         },
         scenario::Trigger::Wait { limit } => By::Others { limit: *limit },
         scenario::Trigger::Child { .. } => {
-            return Err(Error::Usage("herd can't restart a server that it didn't start; use --restart-cmd".into()));
+            return Err(Error::Usage(
+                "herd can't restart a server that it didn't start; use --restart-cmd".into(),
+            ));
         }
     };
-    Ok(Trigger::remote(Remote { by, probe, ready_limit: READY_AGAIN, mostly_dropped }, clock))
+    Ok(Trigger::remote(
+        Remote {
+            by,
+            probe,
+            ready_limit: READY_AGAIN,
+            mostly_dropped,
+        },
+        clock,
+    ))
 }
 
 fn publishing(
@@ -156,9 +206,10 @@ fn publishing(
     let publish = &scenario.publish;
     let way = match &publish.via {
         Via::Observe => return Ok(None),
-        Via::Http { url, headers } => {
-            publish::Way::Http { url: expand.url(url)?, headers: expand.lines(headers)? }
-        }
+        Via::Http { url, headers } => publish::Way::Http {
+            url: expand.url(url)?,
+            headers: expand.lines(headers)?,
+        },
         Via::Command(line) => publish::Way::Command {
             line: expand.command(line),
             place: Place::own(dir.join("publish.log")),
@@ -176,6 +227,10 @@ fn publishing(
         run: format!("{:x}", header.seq_base),
         answer_id: publish.answer_id.clone(),
         answer_position: publish.answer_position.clone(),
-        repeat: if publish.idempotent { Repeat::Idempotent } else { Repeat::Never },
+        repeat: if publish.idempotent {
+            Repeat::Idempotent
+        } else {
+            Repeat::Never
+        },
     }))
 }

@@ -17,12 +17,17 @@ const PRIMING_TRIES: u64 = 64;
 /// Whether all clients received one and the same of the numbers `first..=last` (rule 9 of judgement).
 pub(super) fn primed(crew: &Crew, first: Seq, last: Seq) -> bool {
     let oldest = first.0.max(last.0.saturating_sub(PRIMING_TRIES));
-    (oldest..=last.0).rev().any(|n| crew.handles().iter().all(|handle| handle.has(Seq(n))))
+    (oldest..=last.0)
+        .rev()
+        .any(|n| crew.handles().iter().all(|handle| handle.has(Seq(n))))
 }
 
 /// How many clients hold a cursor, or received anything at all.
 pub(super) fn with_cursor(crew: &Crew) -> usize {
-    crew.handles().iter().filter(|handle| handle.progress().has_cursor).count()
+    crew.handles()
+        .iter()
+        .filter(|handle| handle.progress().has_cursor)
+        .count()
 }
 
 /// How many clients are connected now.
@@ -32,8 +37,13 @@ pub(super) fn connected(crew: &Crew) -> usize {
 
 /// How many clients have lost a connection that was open before `since`, or never had one.
 pub(super) fn dropped(crew: &Crew, since: Elapsed) -> usize {
-    let lost = |p: Progress| p.status != Status::Connected || p.opened.is_some_and(|opened| opened > since);
-    crew.handles().iter().filter(|handle| lost(handle.progress())).count()
+    let lost = |p: Progress| {
+        p.status != Status::Connected || p.opened.is_some_and(|opened| opened > since)
+    };
+    crew.handles()
+        .iter()
+        .filter(|handle| lost(handle.progress()))
+        .count()
 }
 
 /// The publications that every client must have, by the instant from which it must: the answer, or for one whose answer
@@ -45,14 +55,19 @@ pub(super) struct Needed {
 }
 
 impl Needed {
-    pub(super) fn new<'a>(publications: impl IntoIterator<Item = &'a Publication>, crew: &Crew) -> Self {
+    pub(super) fn new<'a>(
+        publications: impl IntoIterator<Item = &'a Publication>,
+        crew: &Crew,
+    ) -> Self {
         let seen = |seq| crew.handles().iter().any(|handle| handle.has(seq));
         let since = |publication: &Publication| match publication.fate {
             Fate::Acked => publication.answered,
             Fate::Unknown => seen(publication.seq).then_some(publication.sent),
             Fate::Failed => None,
         };
-        let expected = publications.into_iter().filter(|p| p.kind == PublicationKind::Expected);
+        let expected = publications
+            .into_iter()
+            .filter(|p| p.kind == PublicationKind::Expected);
         let mut by_answer: Vec<_> = expected.filter_map(|p| Some((since(p)?, p.seq))).collect();
         by_answer.sort_unstable();
         let by_seq = by_answer.iter().map(|(at, seq)| (seq.0, *at)).collect();
@@ -66,19 +81,26 @@ impl Needed {
 
     /// Whether a connected client has what was answered last before it opened (rule 16 of judgement).
     fn caught_up(&self, handle: &Handle, progress: Progress) -> bool {
-        let Some(opened) = progress.opened else { return false };
+        let Some(opened) = progress.opened else {
+            return false;
+        };
         let missed = self.by_answer.partition_point(|(at, _)| *at < opened);
         let last = missed.checked_sub(1).map(|i| self.by_answer[i].1);
-        progress.last_reset.is_some_and(|reset| reset >= opened) || last.is_none_or(|seq| handle.has(seq))
+        progress.last_reset.is_some_and(|reset| reset >= opened)
+            || last.is_none_or(|seq| handle.has(seq))
     }
 
     /// Whether a connected client has everything; what a reload covered it needn't have.
     fn complete(&self, handle: &Handle, progress: Progress) -> bool {
         let ends = (self.by_seq.first_key_value(), self.by_seq.last_key_value());
-        let (Some((first, _)), Some((last, _))) = ends else { return true };
+        let (Some((first, _)), Some((last, _))) = ends else {
+            return true;
+        };
         let covered = progress.last_reset.unwrap_or_default();
         let missing = handle.missing(Seq(*first), Seq(*last));
-        !missing.into_iter().any(|range| self.by_seq.range(range).any(|(_, at)| *at > covered))
+        !missing
+            .into_iter()
+            .any(|range| self.by_seq.range(range).any(|(_, at)| *at > covered))
     }
 }
 
@@ -102,7 +124,9 @@ pub(super) fn standing(crew: &Crew, trigger: Elapsed, needed: &Needed) -> Standi
     let mut standing = Standing::default();
     for handle in crew.handles() {
         let progress = handle.progress();
-        standing.last_opening = standing.last_opening.max(progress.opened.unwrap_or_default());
+        standing.last_opening = standing
+            .last_opening
+            .max(progress.opened.unwrap_or_default());
         match progress.status {
             Status::GaveUp => standing.gave_up += 1,
             Status::Connected if !silent_since(progress, trigger) => {
@@ -125,14 +149,23 @@ fn silent_since(progress: Progress, trigger: Elapsed) -> bool {
 
 /// Closes connections that stayed open over the outage and silent for 5 s after others came back and received (rule 5).
 /// `others_since` is when the first of those received; the caller keeps it.
-pub(super) fn close_half_open(crew: &Crew, now: Elapsed, trigger: Elapsed, others_since: &mut Option<Elapsed>) {
+pub(super) fn close_half_open(
+    crew: &Crew,
+    now: Elapsed,
+    trigger: Elapsed,
+    others_since: &mut Option<Elapsed>,
+) {
     if others_since.is_none() {
         let receives = |p: Progress| {
             p.status == Status::Connected
                 && p.opened.is_some_and(|opened| opened > trigger)
                 && p.last_receipt > p.opened
         };
-        if crew.handles().iter().any(|handle| receives(handle.progress())) {
+        if crew
+            .handles()
+            .iter()
+            .any(|handle| receives(handle.progress()))
+        {
             *others_since = Some(now);
         }
     }
