@@ -2,7 +2,9 @@
 //! answered, whether the client was connected then, in which session, resumed from which id, and what arrived.
 
 use crate::check::{Offender, Verdict, Wrong};
-use crate::history::{Cause, Client, Elapsed, Entry, Event, EventIx, Fate, History, Publication};
+use crate::history::{
+    Cause, Client, Elapsed, Entry, Event, EventIx, Fate, History, Publication, Receipt, Seq,
+};
 use crate::report::csv::place;
 use crate::report::escape::safe;
 
@@ -37,12 +39,7 @@ pub(super) fn tell(page: &mut Page, history: &History, verdict: &Verdict) {
 }
 
 fn pair(page: &mut Page, history: &History, n: usize, offender: &Offender) {
-    let what = match (offender.seq, &offender.id) {
-        (Some(seq), Some(id)) => format!("event {} ({})", history.header.shown(seq), quoted(id)),
-        (Some(seq), None) => format!("event {}", history.header.shown(seq)),
-        (None, Some(id)) => format!("event {}", quoted(id)),
-        (None, None) => "an event without id".to_owned(),
-    };
+    let what = event(history, offender.seq, offender.id.as_deref());
     let who = format!("client{TIE}{}, {what}", count(offender.client.0));
     let mut label = (
         format!("  {n:>2}  "),
@@ -70,25 +67,35 @@ fn pair(page: &mut Page, history: &History, n: usize, offender: &Offender) {
         tell(&format!("the client {}", whereabouts(history, client, at)));
     }
     let arrivals = arrivals(history, client, offender);
-    match arrivals.as_slice() {
-        [] => tell("it never arrived"),
-        arrivals => {
-            for (at, session) in arrivals.iter().take(ARRIVALS) {
-                let mark = if offender.at == Some(*at) {
-                    ", this one"
-                } else {
-                    ""
-                };
-                let (at, from) = (instant(*at), resumed(history, client, *session));
-                tell(&format!(
-                    "arrived {at} in session {}{from}{mark}",
-                    session + 1
-                ));
-            }
-            if arrivals.len() > ARRIVALS {
-                tell(&format!("and {} times more", arrivals.len() - ARRIVALS));
-            }
+    if arrivals.is_empty() {
+        tell("it never arrived");
+    }
+    for (receipt, before) in arrivals.iter().take(ARRIVALS) {
+        let from = resumed(history, client, receipt.session);
+        let (at, session) = (instant(receipt.at), receipt.session + 1);
+        let mut text = format!("arrived {at} in session {session}{from}");
+        if let (Wrong::Reordered, Some(before)) = (offender.wrong, before) {
+            let before = history.event(*before);
+            let before = event(history, before.seq, before.id.as_deref());
+            text += &format!(", right after {before}");
         }
+        if offender.at == Some(receipt.at) {
+            text += ", this one";
+        }
+        tell(&text);
+    }
+    if arrivals.len() > ARRIVALS {
+        tell(&format!("and {} times more", arrivals.len() - ARRIVALS));
+    }
+}
+
+fn event(history: &History, seq: Option<Seq>, id: Option<&str>) -> String {
+    let seq = seq.map(|seq| history.header.shown(seq));
+    match (seq, id) {
+        (Some(seq), Some(id)) => format!("event{TIE}{seq} ({})", quoted(id)),
+        (Some(seq), None) => format!("event{TIE}{seq}"),
+        (None, Some(id)) => format!("event {}", quoted(id)),
+        (None, None) => "an event without id".to_owned(),
     }
 }
 
@@ -179,8 +186,12 @@ fn resumed(history: &History, client: &Client, session: usize) -> String {
     }
 }
 
-/// Every arrival of the pair's event: when, in which session (from 0).
-fn arrivals(history: &History, client: &Client, offender: &Offender) -> Vec<(Elapsed, usize)> {
+/// Every arrival of the pair's event, with the event that arrived before it.
+fn arrivals(
+    history: &History,
+    client: &Client,
+    offender: &Offender,
+) -> Vec<(Receipt, Option<EventIx>)> {
     let same = |event: &Event| match (offender.wrong, offender.seq) {
         // The same id with another content may carry another number.
         (Wrong::Conflict, _) | (_, None) => event.id.as_deref() == offender.id.as_deref(),
@@ -193,13 +204,18 @@ fn arrivals(history: &History, client: &Client, offender: &Offender) -> Vec<(Ela
         .filter(|(_, event)| same(event))
         .map(|(ix, _)| EventIx(ix as u32))
         .collect();
-    client
-        .entries(history)
-        .filter_map(|entry| match entry {
-            Entry::Receipt(r) if same.contains(&r.event) => Some((r.at, r.session)),
-            _ => None,
-        })
-        .collect()
+    let mut before = None;
+    let mut arrivals = Vec::new();
+    for entry in client.entries(history) {
+        let Entry::Receipt(receipt) = entry else {
+            continue;
+        };
+        let previous = before.replace(receipt.event);
+        if same.contains(&receipt.event) {
+            arrivals.push((receipt, previous));
+        }
+    }
+    arrivals
 }
 
 fn quoted(id: &str) -> String {

@@ -1,9 +1,9 @@
 //! The page as it is read: three snapshots, and what must hold of every page.
 
 use super::*;
-use crate::check::{Check, Verdict};
+use crate::check::{Check, Verdict, Wrong};
 use crate::error::Exit;
-use crate::history::{AttemptOutcome, Cause, Mark};
+use crate::history::{AttemptOutcome, Cause, ClientId, Mark};
 use crate::report::{Summary, fixture};
 
 fn shown((history, verdict): &(History, Verdict), exit: Exit, colour: Colour) -> String {
@@ -214,6 +214,17 @@ fn colours_change_nothing_but_the_colour() {
     }
     let trimmed: Vec<_> = rest.lines().map(str::trim_end).collect();
     assert_eq!(trimmed.join("\n"), plain(&case, Exit::Fail).trim_end());
+}
+
+#[test]
+fn a_reordered_event_is_told_with_the_one_before_it() {
+    let (history, mut verdict) = fixture::fail();
+    verdict.offenders.truncate(1);
+    verdict.offenders[0].wrong = Wrong::Reordered;
+    verdict.offenders[0].client = ClientId(1);
+    let text = plain(&(history, verdict), Exit::Fail);
+    let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(words.contains("right after event 129 (id 129)"), "{text}");
 }
 
 /// Whatever is not herd's own text may hold anything.
