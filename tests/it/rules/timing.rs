@@ -5,7 +5,7 @@ mod doubt;
 
 use herd::check::{Check, Finding, Outcome, judge};
 use herd::history::build::{Builder, Story};
-use herd::history::{AttemptOutcome, History, Mark, TriggerKind};
+use herd::history::{AttemptOutcome, Cause, History, Mark, TriggerKind};
 
 use Outcome::{Fail, Pass};
 
@@ -80,19 +80,36 @@ fn rule_1_a_server_that_accepts_and_closes_at_once_has_not_been_reconnected_to()
     let flap = |lasted: u64| {
         spread(10, 9_000)
             .client(1, move |s| {
-                s.dropped(30_000).open(31_000).dropped(31_001 + lasted);
+                s.dropped(30_000).open(31_000);
+                s.closed(31_001 + lasted, Cause::Herd);
             })
-            .end(120_000)
+            .end(31_001 + lasted)
     };
-    let finding = found(&flap(999), Check::AllReconnected);
-    assert_eq!(finding.outcome, Fail);
-    assert!(finding.why.contains("client 1"), "{finding:?}");
-    // A second is long enough: that client came back, and was lost once more.
-    let verdict = judge(&flap(1_000));
-    assert_eq!(
-        verdict.returns.iter().filter(|r| r.client.0 == 1).count(),
-        3
+    let verdict = judge(&flap(999));
+    let absent = |f: &&Finding| f.check == Check::AllReconnected && f.outcome == Fail;
+    let finding = verdict.findings.iter().find(absent);
+    assert!(
+        finding.is_some_and(|f| f.why.contains("client 1")),
+        "{finding:?}"
     );
+    assert_eq!(verdict.outages[0].flapped, 1);
+    // A second is long enough.
+    assert_eq!(outcome(&flap(1_000), Check::AllReconnected), Pass);
+}
+
+/// Seen as reconnects, the short sessions would be a stampede.
+#[test]
+fn rule_1_the_spread_is_that_of_the_reconnects_and_not_of_the_flaps() {
+    let lasting = |ms: u64| {
+        let clients = run(100).each(move |k, s| {
+            let opened = READY + u64::from(k);
+            s.open(opened).dropped(opened + 1 + ms);
+            s.open(READY + 2_000 + 90 * u64::from(k));
+        });
+        found(&clients.end(60_000), Check::ReconnectSpread).outcome
+    };
+    assert_eq!(lasting(10), Pass);
+    assert_eq!(lasting(1_000), Fail);
 }
 
 #[test]
