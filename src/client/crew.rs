@@ -94,7 +94,7 @@ impl Crew {
             own,
             dialler: Dialler {
                 clock,
-                names: Names::default(),
+                names: Names::new(connect.timeout),
                 limits: Limits {
                     message: connect.max_message,
                 },
