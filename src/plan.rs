@@ -50,8 +50,8 @@ enum Sources {
     Loopback,
 }
 
-/// The words of one dial.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// The words of one dial. They may hold secrets, so they can't be shown.
+#[derive(Clone, PartialEq, Eq)]
 pub struct Call {
     /// Where to.
     pub url: Url,

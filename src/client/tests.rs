@@ -4,7 +4,10 @@ use std::time::Duration;
 
 use super::*;
 use crate::backoff::Preset;
+use crate::clock::Clock;
 use crate::history::{DeliveryMode, IdKind, PolicySource, Shard};
+use crate::plan::Plan;
+use crate::profile::ProfileName;
 use crate::scenario::{
     Checks, Connect, Outage, Output, Policy, Publish, Scenario, Server, Target, Trigger, Via,
 };

@@ -7,6 +7,7 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use tokio::time::timeout;
 use url::{Host, Url};
 
 use crate::history::Elapsed;
@@ -15,8 +16,9 @@ use crate::history::Elapsed;
 const FRESH: Duration = Duration::from_secs(1);
 
 /// The addresses of the names seen so far.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Names {
+    limit: Duration,
     known: Mutex<HashMap<String, Known>>,
 }
 
@@ -27,11 +29,20 @@ struct Known {
 }
 
 impl Names {
+    /// Knows no name yet; one look-up may take as long as `limit`.
+    #[must_use]
+    pub fn new(limit: Duration) -> Self {
+        Self {
+            limit,
+            known: Mutex::default(),
+        }
+    }
+
     /// Every address of a URL's host, in the order of the system. A literal address costs nothing. An answer of up to a
     /// second ago is used again, and so is an older one while somebody asks or where nobody answers.
     ///
     /// # Errors
-    /// The system's, where a name was never resolved.
+    /// The system's, or a timeout, where a name was never resolved.
     pub async fn addresses(&self, url: &Url, now: Elapsed) -> io::Result<Arc<[SocketAddr]>> {
         let port = url.port_or_known_default().unwrap_or(80);
         let name = match url.host() {
@@ -53,7 +64,8 @@ impl Names {
             }
             None => None,
         };
-        let found = tokio::net::lookup_host(&name).await;
+        let asked = timeout(self.limit, tokio::net::lookup_host(&name)).await;
+        let found = asked.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()));
         match found.map(Iterator::collect) {
             Ok(addresses) => {
                 let known = Known {
@@ -84,7 +96,7 @@ mod tests {
 
     #[tokio::test]
     async fn literal_addresses_are_not_looked_up() {
-        let names = Names::default();
+        let names = Names::new(Duration::from_secs(10));
         assert_eq!(
             *ask(&names, "ws://127.0.0.1/", 0).await.unwrap(),
             ["127.0.0.1:80".parse().unwrap()]
@@ -98,7 +110,7 @@ mod tests {
 
     #[tokio::test]
     async fn an_answer_is_used_for_a_second_and_kept_where_none_comes() {
-        let names = Names::default();
+        let names = Names::new(Duration::from_secs(10));
         let kept: Arc<[SocketAddr]> = ["10.0.0.1:7".parse().unwrap()].into();
         // A name that no resolver answers (RFC 6761).
         names.known.lock().unwrap().insert(
