@@ -415,7 +415,12 @@ mod tests {
         let said = |text: &str| text.parse::<Planted>().unwrap_err().to_string();
         insta::assert_snapshot!(
             [said("lose"), said("lose-live=0"), said("slow-accept=x"), said("forget-log=3")].join("\n"),
-            @""
+            @r#"
+        no defect is called "lose"; herd list defects shows them
+        lose-live="0" is not a whole number from 1; give one in so many (subscriber, event) pairs, such as 100
+        slow-accept="x" is not a whole number from 1; give so many handshakes a second, such as 100
+        forget-log takes no argument; leave out what follows the =
+        "#
         );
         let planted: Planted = "slow-accept=7".parse().unwrap();
         assert_eq!((planted.defect, planted.arg), (Defect::SlowAccept, 7));
