@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use herd::backoff::{Address, Backoff, Delay, Preset, Reset, Window};
+use herd::check::{self, Check, Outcome};
 use herd::history::{
     AttemptOutcome, Cause, Client, Elapsed, End, Entry, Event, Fate, History, Mark, Publication,
     PublicationKind, Seq, Shard,
@@ -319,12 +320,35 @@ fn clean(n: u64) -> Setup {
     }
 }
 
+/// Timing may be Unknown where chance could have done it, and only there.
+///
+/// Nothing else may happen, but for one thing that rule 4 of judgement itself allows: where N honest clients reach the
+/// limit in 99 % of runs, the hundredth fails. The seeds are fixed, so which run that is never changes.
 #[test]
-fn a_thousand_clean_runs_are_whole() {
+fn a_thousand_clean_runs_trip_nothing() {
+    const TIMING: [Check; 2] = [Check::ReconnectSpread, Check::Peak];
+    let (mut unknown, mut freaks, mut tripped) = (0, Vec::new(), Vec::new());
     for n in 0..1000 {
         let setup = clean(n);
         let (history, ledger) = simulate::run_with_ledger(&setup);
         assert_whole(&setup, &history);
         assert_eq!(ledger, Ledger::default(), "run {n}");
+        for finding in check::judge(&history).findings {
+            let by_chance = finding.outcome == Outcome::Unknown
+                && TIMING.contains(&finding.check)
+                && setup.clients < 200;
+            unknown += u32::from(by_chance);
+            let freak = finding.outcome == Outcome::Fail
+                && finding.check == Check::ReconnectSpread
+                && finding.why.contains("honest clients of full-jitter reach");
+            if freak && setup.clients < 200 {
+                freaks.push(n);
+            } else if !(by_chance || finding.outcome == Outcome::Pass) {
+                tripped.push(format!("run {n}: {finding:?}"));
+            }
+        }
     }
+    assert!(tripped.is_empty(), "{}", tripped.join("\n"));
+    assert!(freaks.len() <= 1, "more than luck explains: {freaks:?}");
+    assert!(unknown > 0, "the small runs must meet the rule of chance");
 }
