@@ -129,8 +129,10 @@ impl Case<'_> {
         if measured >= limit {
             return pass();
         }
-        if self.history.truncated() && wave.pending {
-            return unknown("some clients were still away when the record ends".into());
+        let whole = self.history.end() == Some(&End::Complete);
+        if wave.pending && !whole || shards_missing(self.history) {
+            let why = "in what is missing from the record others may have come back later";
+            return unknown(why.into());
         }
         let herd = self.herd(wave, wave.back);
         let mut ruling = chance::span(&herd, limit, measured);
@@ -176,13 +178,12 @@ impl Case<'_> {
         }
         let share = wave.share();
         if share <= limit {
-            let nothing = wave.peak.dialled == 0;
-            return match nothing {
-                true => Ruling {
+            return match wave.peak.dialled {
+                0 => Ruling {
                     outcome: Outcome::Unknown,
                     why: "no attempt got past the TCP connect".into(),
                 },
-                false => pass(),
+                _ => pass(),
             };
         }
         let herd = self.herd(wave, wave.clients);
@@ -231,9 +232,10 @@ impl Case<'_> {
             (None, None) => finding.why = "no wave was big enough to be judged".into(),
             (Some((wave, ruling)), None) => {
                 finding.outcome = ruling.outcome;
-                finding.why = match several && !ruling.why.is_empty() {
-                    true => format!("wave {}: {}", wave.wave, ruling.why),
-                    false => ruling.why,
+                finding.why = if several && !ruling.why.is_empty() {
+                    format!("wave {}: {}", wave.wave, ruling.why)
+                } else {
+                    ruling.why
                 };
             }
         }
@@ -293,7 +295,7 @@ impl Case<'_> {
             None => "the record ends before the outage".into(),
             Some(End::Complete) => match self.history.header.terms.trigger {
                 TriggerKind::Child | TriggerKind::Command => {
-                    "no outage seen: no client lost its connection".into()
+                    "no outage seen: no client lost its connection after a trigger".into()
                 }
                 TriggerKind::Wait => "no outage seen while herd waited for one".into(),
             },
@@ -342,4 +344,8 @@ fn pass() -> Ruling {
         outcome: Outcome::Pass,
         why: String::new(),
     }
+}
+
+fn shards_missing(history: &History) -> bool {
+    history.shards.len() < history.header.shard.of as usize
 }

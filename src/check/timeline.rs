@@ -376,3 +376,6 @@ fn gone_of(mark: &Mark) -> Option<u32> {
         _ => None,
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -117,16 +117,20 @@ fn wave_facts(case: &Case<'_>, outage: &OutageSpan, wave: &Measured) -> WaveFact
     }
 }
 
-/// Percentiles by nearest rank; none of nothing.
-pub(super) fn percentiles(mut values: Vec<Duration>) -> Option<Percentiles> {
-    values.sort_unstable();
-    let rank = |q: f64| ms(values[((values.len() as f64 * q).ceil() as usize).max(1) - 1]);
-    (!values.is_empty()).then(|| Percentiles {
-        p50: rank(0.5),
-        p90: rank(0.9),
-        p99: rank(0.99),
-        max: rank(1.0),
+fn percentiles(mut values: Vec<Duration>) -> Option<Percentiles> {
+    let mut rank = |q| quantile(&mut values, q).map(ms);
+    Some(Percentiles {
+        p50: rank(0.5)?,
+        p90: rank(0.9)?,
+        p99: rank(0.99)?,
+        max: rank(1.0)?,
     })
+}
+
+/// A quantile by nearest rank; none of nothing.
+pub(super) fn quantile(values: &mut [Duration], q: f64) -> Option<Duration> {
+    let rank = (values.len() as f64 * q).ceil() as usize;
+    (!values.is_empty()).then(|| *values.select_nth_unstable(rank.max(1) - 1).1)
 }
 
 fn ms(duration: Duration) -> Ms {

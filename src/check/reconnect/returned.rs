@@ -36,10 +36,9 @@ struct Fates {
 /// Judges `all-reconnected` of one outage.
 pub(super) fn all_reconnected(case: &Case<'_>, outage: &OutageSpan) -> Finding {
     let mut fates = Fates::default();
-    let mut most = None;
-    for wave in &outage.waves {
-        let limit = limit(case, outage, wave);
-        most = most.max(limit);
+    let limits = limits(case, outage);
+    let most = limits.iter().copied().max().flatten();
+    for (wave, limit) in outage.waves.iter().zip(limits) {
         for row in case.timeline.of_wave(outage.outage, wave.wave) {
             fates.add(case, row, limit);
         }
@@ -78,9 +77,10 @@ impl Fates {
             self.slowest = self.slowest.max(attempt.ended.since(row.dropped));
             if over(attempt.ended) {
                 // Rule 7: herd's own lateness is no fault of the server's.
-                let list = match case.late_herd() && !over(attempt.due) {
-                    true => &mut self.delayed,
-                    false => &mut self.late,
+                let list = if case.late_herd() && !over(attempt.due) {
+                    &mut self.delayed
+                } else {
+                    &mut self.late
                 };
                 list.push(row.client);
             }
@@ -146,83 +146,112 @@ impl Fates {
     }
 }
 
-/// Rule 6: what the user said, or else when the last of an honest herd is back, and then some. None where the server was
-/// never seen to be back, or the policy can't be read.
-fn limit(case: &Case<'_>, outage: &OutageSpan, wave: &WaveSpan) -> Option<Duration> {
+/// Rule 6, for each wave: what the user said, or else when the last of an honest herd is back, and then some. None where
+/// the server was never seen to be back, or the policy can't be read. Waves too small to be judged share one limit.
+fn limits(case: &Case<'_>, outage: &OutageSpan) -> Vec<Option<Duration>> {
     if let Some(limit) = case.history.header.terms.reconnect_limit {
-        return Some(limit);
+        return vec![Some(limit); outage.waves.len()];
     }
+    let refused = last_refused(case, outage);
+    let downs: Vec<_> = outage
+        .waves
+        .iter()
+        .map(|wave| down(case, outage, wave, refused))
+        .collect();
+    let honest = |clients: u32, down: Option<Duration>| {
+        let last = forecast::last_return(case.policy.as_ref()?, clients, down?, QUANTILE);
+        last.map(|last| last + SLACK)
+    };
+    let judged = |wave: &WaveSpan| wave.judged(case.history.clients.len());
+    let small = || outage.waves.iter().zip(&downs).filter(|(w, _)| !judged(w));
+    let clients = small().map(|(w, _)| w.dropped).sum();
+    let shared = honest(clients, small().filter_map(|(_, down)| *down).max());
+    let of = |(wave, down): (&WaveSpan, &Option<Duration>)| {
+        if judged(wave) {
+            honest(wave.dropped, *down)
+        } else {
+            shared
+        }
+    };
+    outage.waves.iter().zip(&downs).map(of).collect()
+}
+
+/// How long the server was down for a wave at most.
+fn down(
+    case: &Case<'_>,
+    outage: &OutageSpan,
+    wave: &WaveSpan,
+    refused: Option<Elapsed>,
+) -> Option<Duration> {
     let rows = case.timeline.of_wave(outage.outage, wave.wave);
     let back = rows.iter().filter_map(|r| reconnect(case.history, r));
-    let mut up = wave.ready.or_else(|| back.map(|a| a.dialled).min())?;
-    if relapsed(case, outage) {
-        // Who was still away when the server fell over again waits for that too; `relapse` has the blame.
-        let refused = measure::dials(case.history, case.timeline.of_outage(outage.outage));
-        let refused = refused
-            .filter(|a| matches!(a.outcome, AttemptOutcome::Refused | AttemptOutcome::Timeout));
-        up = up.max(refused.map(|a| a.dialled).max().unwrap_or(up));
+    let up = wave.ready.or_else(|| back.map(|a| a.dialled).min())?;
+    Some(up.max(refused.unwrap_or(up)).since(wave.first_drop))
+}
+
+/// Where the server fell over again: until when it refused. Who was still away then waits for that too, and `relapse` has
+/// the blame.
+fn last_refused(case: &Case<'_>, outage: &OutageSpan) -> Option<Elapsed> {
+    if !relapsed(case, outage) {
+        return None;
     }
-    let policy = case.policy.as_ref()?;
-    let down = up.since(wave.first_drop);
-    forecast::last_return(policy, wave.dropped, down, QUANTILE).map(|last| last + SLACK)
+    let dials = measure::dials(case.history, case.timeline.of_outage(outage.outage));
+    let refused =
+        dials.filter(|a| matches!(a.outcome, AttemptOutcome::Refused | AttemptOutcome::Timeout));
+    refused.map(|a| a.dialled).max()
 }
 
 /// Judges `recovery` of one outage: reported, and a limit only where the user set one.
 pub(super) fn recovery(case: &Case<'_>, outage: &OutageSpan) -> Finding {
     let rows = case.timeline.of_outage(outage.outage);
     let limit = case.history.header.terms.max_recovery;
-    let caught = rows.iter().filter_map(|r| case.recovery(r).map(|d| (r, d)));
-    let caught: Vec<_> = caught.collect();
-    let never: Vec<ClientId> = rows
-        .iter()
-        .filter(|r| r.session.is_some() && case.recovery(r).is_none())
-        .map(|r| r.client)
-        .collect();
-    let p99 = |of: &dyn Fn(&Return, Duration) -> Duration| {
-        // Who is never caught up takes for ever, as far as a limit is concerned.
-        let mut all: Vec<Duration> = caught.iter().map(|(r, d)| of(r, *d)).collect();
-        all.extend(never.iter().map(|_| Duration::MAX));
-        all.sort_unstable();
-        let rank = ((all.len() as f64 * 0.99).ceil() as usize).max(1) - 1;
-        all.get(rank).copied()
+    let back = rows.iter().filter(|r| r.session.is_some());
+    let (caught, never): (Vec<&Return>, Vec<&Return>) =
+        back.partition(|r| case.recovery(r).is_some());
+    let never: Vec<ClientId> = never.iter().map(|r| r.client).collect();
+    // Who is never caught up takes for ever, as far as a limit is concerned; in a truncated record nobody is known to be.
+    let forever = if case.history.truncated() {
+        0
+    } else {
+        never.len()
     };
-    let reported = facts::percentiles(caught.iter().map(|(_, d)| *d).collect());
-    let as_measured = |_: &Return, d: Duration| d;
-    let as_due = |r: &Return, d: Duration| {
+    let over = |measure: &dyn Fn(&Return) -> Duration| {
+        let mut all: Vec<Duration> = caught.iter().map(|r| measure(r)).collect();
+        all.resize(all.len() + forever, Duration::MAX);
+        let p99 = facts::quantile(&mut all, 0.99);
+        limit.is_some_and(|limit| p99.is_some_and(|p| p > limit))
+    };
+    let taken = |r: &Return| case.recovery(r).unwrap_or_default();
+    let by_due = |r: &Return| {
         let lag = reconnect(case.history, r).map_or(Duration::ZERO, |a| a.dialled.since(a.due));
-        d.saturating_sub(lag)
+        taken(r).saturating_sub(lag)
     };
-    let over = |p: Option<Duration>| limit.is_some_and(|limit| p.is_some_and(|p| p > limit));
     let named = match never.len() {
         0 => String::new(),
         n => format!("{n} came back and were never caught up: {}", names(&never)),
     };
-    let (outcome, why) = match () {
-        () if caught.is_empty()
-            && (limit.is_none() || case.history.truncated() || never.is_empty()) =>
-        {
-            (Outcome::Unknown, "no client was seen caught up".into())
-        }
-        () if over(p99(&as_measured)) && case.history.truncated() && !never.is_empty() => {
-            (Outcome::Unknown, named)
-        }
-        () if over(p99(&as_measured)) && case.late_herd() && !over(p99(&as_due)) => (
-            Outcome::Unknown,
-            "over the limit only by herd's own lag; see generator".into(),
-        ),
-        () if over(p99(&as_measured)) => (Outcome::Fail, named),
-        () => match case.partial(outage) {
+    let (outcome, why) = if caught.is_empty() && (limit.is_none() || forever == 0) {
+        (Outcome::Unknown, "no client was seen caught up".into())
+    } else if !over(&taken) {
+        match case.partial(outage) {
             Some(partial) => (Outcome::Unknown, partial),
             None => (Outcome::Pass, named),
-        },
+        }
+    } else if case.late_herd() && !over(&by_due) {
+        let why = "over the limit only by herd's own lag (see generator)";
+        (Outcome::Unknown, why.into())
+    } else {
+        (Outcome::Fail, named)
     };
+    let p99 = facts::quantile(
+        &mut caught.iter().map(|r| taken(r)).collect::<Vec<_>>(),
+        0.99,
+    );
     Finding {
         check: Check::Recovery,
         outage: Some(outage.outage),
         outcome,
-        measured: reported.map_or("nobody caught up".into(), |p| {
-            format!("p99 {}", text(Duration::from_micros((p.p99 * 1e3) as u64)))
-        }),
+        measured: p99.map_or("nobody caught up".into(), |p| format!("p99 {}", text(p))),
         limit: limit.map_or("reported".into(), |l| format!("p99 within {}", text(l))),
         why,
     }
