@@ -67,11 +67,7 @@ fn blinds(defect: Defect) -> &'static [Check] {
         // Nobody is seen caught up, so nothing was recovered from.
         Defect::ForgetLog | Defect::NeverCatchUp => &[Check::Recovery],
         // Nobody is back within the run.
-        Defect::AcceptThenClose => &[
-            Check::ReconnectSpread,
-            Check::ExactlyOnce,
-            Check::Recovery,
-        ],
+        Defect::AcceptThenClose => &[Check::ReconnectSpread, Check::ExactlyOnce, Check::Recovery],
         // Half of the herd never comes back, of the second wave nobody.
         Defect::DieAgain => &[Check::ReconnectSpread, Check::Peak],
         _ => &[],
