@@ -90,9 +90,9 @@ impl World<'_> {
 
     /// What stayed open across the trigger and has been silent for long enough (rule 5 of judgement).
     fn close_half_open(&mut self, now: Elapsed, trigger: Elapsed) {
-        if !self
+        if self
             .others_receive
-            .is_some_and(|since| now.since(since) > SILENCE)
+            .is_none_or(|since| now.since(since) <= SILENCE)
         {
             return;
         }
