@@ -326,14 +326,14 @@ fn clean(n: u64) -> Setup {
     }
 }
 
-/// Timing may be Unknown where chance could have done it, and only there.
+/// Timing may be Unknown where chance could have done it, and only there; nothing may fail.
 ///
-/// Nothing else may happen, but for one thing that rule 4 of judgement itself allows: where N honest clients reach the
-/// limit in 99 % of runs, the hundredth fails. The seeds are fixed, so which run that is never changes.
+/// Rule 4 of judgement allows an honest herd to fail where 99 of 100 such herds reach the limit. None of these seeds
+/// has that luck; whoever changes the shapes may meet one, and should look whether the finding says so.
 #[test]
 fn a_thousand_clean_runs_trip_nothing() {
     const TIMING: [Check; 2] = [Check::ReconnectSpread, Check::Peak];
-    let (mut unknown, mut freaks, mut tripped) = (0, Vec::new(), Vec::new());
+    let (mut unknown, mut tripped) = (0, Vec::new());
     for n in 0..1000 {
         let setup = clean(n);
         let (history, ledger) = simulate::run_with_ledger(&setup);
@@ -344,17 +344,11 @@ fn a_thousand_clean_runs_trip_nothing() {
                 && TIMING.contains(&finding.check)
                 && setup.clients < 200;
             unknown += u32::from(by_chance);
-            let freak = finding.outcome == Outcome::Fail
-                && finding.check == Check::ReconnectSpread
-                && finding.why.contains("honest clients of full-jitter reach");
-            if freak && setup.clients < 200 {
-                freaks.push(n);
-            } else if !(by_chance || finding.outcome == Outcome::Pass) {
+            if !(by_chance || finding.outcome == Outcome::Pass) {
                 tripped.push(format!("run {n}: {finding:?}"));
             }
         }
     }
     assert!(tripped.is_empty(), "{}", tripped.join("\n"));
-    assert!(freaks.is_empty(), "unlucky: {freaks:?}");
     assert!(unknown > 0, "the small runs must meet the rule of chance");
 }
