@@ -76,13 +76,13 @@ impl World<'_> {
                 let published = self.publisher.len() - numbers;
                 if now.since(from) >= TAIL.0 && published >= TAIL.1 {
                     self.phase = Phase::Drain;
-                    self.flush(now);
                 }
             }
             Phase::Drain if self.is_over(now) => {
                 return ControlFlow::Break(());
             }
-            Phase::Drain => {}
+            // What is held back for a successor has none any more.
+            Phase::Drain => self.flush(now),
         }
         self.queue.push(now + LOOK, Step::Look);
         ControlFlow::Continue(())
@@ -90,9 +90,9 @@ impl World<'_> {
 
     /// What stayed open across the trigger and has been silent for long enough (rule 5 of judgement).
     fn close_half_open(&mut self, now: Elapsed, trigger: Elapsed) {
-        if !self
+        if self
             .others_receive
-            .is_some_and(|since| now.since(since) > SILENCE)
+            .is_none_or(|since| now.since(since) <= SILENCE)
         {
             return;
         }

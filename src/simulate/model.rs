@@ -196,23 +196,20 @@ impl Model {
     }
 
     pub(super) fn welcome(&mut self, now: Elapsed, client: usize) -> Welcome {
-        let restarted = self.life > 0;
-        match self.fault {
-            Some(fault) if restarted && fault.defect == Defect::RefuseSome => {
-                if self.bites(client, 0) {
-                    self.ledger.refused.insert(name(client));
-                    return Welcome::Unavailable;
-                }
+        let Some(fault) = self.fault.filter(|_| self.life > 0) else {
+            return Welcome::Open;
+        };
+        match fault.defect {
+            Defect::RefuseSome if self.bites(client, 0) => {
+                self.ledger.refused.insert(name(client));
+                Welcome::Unavailable
             }
-            Some(fault) if restarted && fault.defect == Defect::AcceptThenClose => {
-                if now.since(self.since) < fault.lasting {
-                    self.ledger.flapped += 1;
-                    return Welcome::OpenAndClose;
-                }
+            Defect::AcceptThenClose if now.since(self.since) < fault.lasting => {
+                self.ledger.flapped += 1;
+                Welcome::OpenAndClose
             }
-            _ => {}
+            _ => Welcome::Open,
         }
-        Welcome::Open
     }
 
     /// Stores a publication and answers its id; the place in the log where it is to be sent to subscribers.
@@ -388,3 +385,6 @@ impl Model {
 fn name(client: usize) -> ClientId {
     ClientId(client as u32 + 1)
 }
+
+#[cfg(test)]
+mod tests;

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use herd::backoff::{Address, Backoff, Delay, Preset, Reset, Window};
+use herd::check::{self, Check, Outcome};
 use herd::history::{
     AttemptOutcome, Cause, Client, Elapsed, End, Entry, Event, Fate, History, Mark, Publication,
     PublicationKind, Seq, Shard,
@@ -211,6 +212,7 @@ fn shards_hold_what_the_whole_holds() {
     assert_eq!(clients, 30);
 }
 
+/// About 2,000,000 receipts. How long that takes is the benches' business: a fraction of a second in a dev build.
 #[test]
 fn a_thousand_clients_live_through_minutes() {
     let setup = Setup {
@@ -296,15 +298,20 @@ fn clean(n: u64) -> Setup {
         .random()
     };
     let pick = |what, from: f64, to: f64| from + (to - from) * draw(what);
-    let clients = if n.is_multiple_of(10) {
+    let clients = if n.is_multiple_of(20) {
         pick(0, 200.0, 300.0)
     } else {
-        pick(0, 5.0, 60.0)
+        pick(0, 5.0, 50.0)
     };
+    let mut setup = Setup::new(clients as u32, n);
+    // To derive the limit costs more than the run, so every fourth does.
+    if !n.is_multiple_of(4) {
+        setup.terms.reconnect_limit = Some(Duration::from_secs(120));
+    }
     Setup {
-        rate: pick(1, 5.0, 40.0),
+        rate: pick(1, 4.0, 20.0),
         ramp: Duration::from_secs_f64(pick(2, 0.0, 3.0)),
-        steady: Duration::from_secs_f64(pick(3, 1.0, 4.0)),
+        steady: Duration::from_secs_f64(pick(3, 0.8, 2.0)),
         down: Duration::from_secs_f64(if clients >= 200.0 {
             pick(4, 1.0, 8.0)
         } else {
@@ -315,16 +322,33 @@ fn clean(n: u64) -> Setup {
             least: Duration::from_micros(50),
             most: Duration::from_secs_f64(pick(6, 0.001, 0.05)),
         },
-        ..Setup::new(clients as u32, n)
+        ..setup
     }
 }
 
+/// Timing may be Unknown where chance could have done it, and only there; nothing may fail.
+///
+/// Rule 4 of judgement allows an honest herd to fail where 99 of 100 such herds reach the limit. None of these seeds
+/// has that luck; whoever changes the shapes may meet one, and should look whether the finding says so.
 #[test]
-fn a_thousand_clean_runs_are_whole() {
+fn a_thousand_clean_runs_trip_nothing() {
+    const TIMING: [Check; 2] = [Check::ReconnectSpread, Check::Peak];
+    let (mut unknown, mut tripped) = (0, Vec::new());
     for n in 0..1000 {
         let setup = clean(n);
         let (history, ledger) = simulate::run_with_ledger(&setup);
         assert_whole(&setup, &history);
         assert_eq!(ledger, Ledger::default(), "run {n}");
+        for finding in check::judge(&history).findings {
+            let by_chance = finding.outcome == Outcome::Unknown
+                && TIMING.contains(&finding.check)
+                && setup.clients < 200;
+            unknown += u32::from(by_chance);
+            if !(by_chance || finding.outcome == Outcome::Pass) {
+                tripped.push(format!("run {n}: {finding:?}"));
+            }
+        }
     }
+    assert!(tripped.is_empty(), "{}", tripped.join("\n"));
+    assert!(unknown > 0, "the small runs must meet the rule of chance");
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use herd::backoff::Preset;
-use herd::check::{self, Check, DeliveryFacts, Outcome, ResumeOutcome, Verdict};
+use herd::check::{self, Check, DeliveryFacts, Finding, Outcome, ResumeOutcome, Verdict};
 use herd::history::{Cause, History};
 use herd::server::defect::Defect;
 use herd::simulate::{self, Fault, Ledger, Setup};
@@ -61,17 +61,51 @@ fn with(defect: Defect) -> Setup {
     setup
 }
 
-fn with_outcome(verdict: &Verdict, outcome: Outcome) -> BTreeSet<Check> {
-    let matching = verdict.findings.iter().filter(|f| f.outcome == outcome);
-    matching.map(|f| f.check).collect()
+/// What a defect leaves nothing to judge by, and why. All other checks must pass.
+fn blinds(defect: Defect) -> &'static [Check] {
+    match defect {
+        // Nobody is seen caught up, so nothing was recovered from.
+        Defect::ForgetLog | Defect::NeverCatchUp => &[Check::Recovery],
+        // Nobody is back within the run.
+        Defect::AcceptThenClose => &[Check::ReconnectSpread, Check::ExactlyOnce, Check::Recovery],
+        // Half of the herd never comes back, of the second wave nobody.
+        Defect::DieAgain => &[Check::ReconnectSpread, Check::Peak],
+        _ => &[],
+    }
+}
+
+/// What the verdict says other than that the first failed, the second could not be judged and all others passed.
+fn beside(verdict: &Verdict, trips: &[Check], blinds: &[Check]) -> Vec<String> {
+    let told = |f: &Finding| {
+        let Finding {
+            check,
+            outcome,
+            measured,
+            why,
+            ..
+        } = f;
+        format!("{check} {outcome}: {measured}: {why}")
+    };
+    let surprising = |f: &&Finding| {
+        let expected = if trips.contains(&f.check) {
+            Outcome::Fail
+        } else if blinds.contains(&f.check) {
+            Outcome::Unknown
+        } else {
+            Outcome::Pass
+        };
+        f.outcome != expected
+    };
+    verdict
+        .findings
+        .iter()
+        .filter(surprising)
+        .map(told)
+        .collect()
 }
 
 fn assert_trips(case: &Case, what: &str, trips: &[Check]) {
-    let failed = with_outcome(&case.verdict, Outcome::Fail);
-    let unknown = with_outcome(&case.verdict, Outcome::Unknown);
-    let said = &case.verdict.findings;
-    assert_eq!(failed, trips.iter().copied().collect(), "{what}: {said:#?}");
-    assert_eq!(unknown, BTreeSet::new(), "{what}: {said:#?}");
+    assert_eq!(beside(&case.verdict, trips, &[]), [""; 0], "{what}");
 }
 
 /// The verdict's numbers that are not zero for a clean run, as the ledger has them.
@@ -101,8 +135,8 @@ fn acts(defect: Defect, case: &Case) -> (u64, u64) {
         | Defect::ForgetLog
         | Defect::SkipEvicted
         | Defect::NeverCatchUp
-        | Defect::LiveNotResubscribed => (ledger.lost(), facts.lost),
-        Defect::CorruptFrame => (ledger.corrupt, facts.lost),
+        | Defect::LiveNotResubscribed
+        | Defect::CorruptFrame => (ledger.lost(), facts.lost),
         Defect::AckThenLose => (ledger.acked_not_stored * u64::from(CLIENTS), facts.lost),
         Defect::DuplicateLive | Defect::DuplicateOnResume => (ledger.duplicated, facts.duplicated),
         Defect::Reorder => (ledger.reordered, facts.reordered),
@@ -138,20 +172,27 @@ fn closed_half_open(history: &History) -> u64 {
         .count() as u64
 }
 
+/// All of the matrix before it complains, so that one look shows what a change did.
 #[test]
 fn each_defect_trips_its_set_with_the_exact_count() {
+    let mut wrong = Vec::new();
     for defect in Defect::ALL {
         let case = case(&with(defect));
-        assert_trips(&case, defect.name(), defect.trips());
+        for beside in beside(&case.verdict, defect.trips(), blinds(defect)) {
+            wrong.push(format!("{defect}: {beside}"));
+        }
         let (acted, judged) = acts(defect, &case);
-        assert!(acted > 0, "{defect} never acted");
-        assert_eq!(acted, judged, "{defect}");
-        assert_eq!(
-            case.verdict.delivery,
-            counts(&case.ledger, &case.verdict),
-            "{defect}"
-        );
+        if acted == 0 || acted != judged {
+            wrong.push(format!("{defect}: acted {acted}, judged {judged}"));
+        }
+        let (told, facts) = (counts(&case.ledger, &case.verdict), &case.verdict.delivery);
+        if told != *facts {
+            wrong.push(format!(
+                "{defect}: the ledger tells {told:?}, the judge {facts:?}"
+            ));
+        }
     }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
 #[test]
@@ -227,10 +268,9 @@ fn a_limit_on_recovery_can_be_missed() {
 #[test]
 fn clients_that_give_up_trip_all_reconnected() {
     let mut setup = Setup::new(CLIENTS, 1);
-    setup.backoff.max_attempts = Some(1);
+    setup.backoff.max_attempts = Some(2);
     let case = case(&setup);
-    let failed = with_outcome(&case.verdict, Outcome::Fail);
-    assert_eq!(failed, BTreeSet::from([Check::AllReconnected]));
+    assert_trips(&case, "giving up", &[Check::AllReconnected]);
     let gave_up = case.history.clients.iter().filter(|c| c.quit.is_some());
     assert_eq!(gave_up.count() as u32, case.verdict.outages[0].gave_up);
 }
