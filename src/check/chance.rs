@@ -12,9 +12,10 @@ use crate::backoff::forecast::{self, Forecast};
 
 /// "Many clients": what a policy can do at all, luck aside.
 const MANY: u32 = 100_000;
-/// In how many of all draws something must happen to be no luck.
+/// In how many of all runs honest clients pass what is proposed as deciding.
 const SURE: f64 = 0.99;
-/// A span that honest clients stay below more rarely than this was made by something else.
+/// A span that honest clients stay below more rarely than this was made by something else. "Honest clients pass in 99 %
+/// of runs" would not do: one honest run in a hundred would then be called a failure.
 const FREAK: f64 = 1e-4;
 /// Up to how many clients a run with more of them is proposed.
 const MOST_CLIENTS: u32 = 1_000_000;
@@ -53,8 +54,10 @@ pub struct Herd<'a> {
     pub name: &'a str,
     /// The policy; none where the history's can't be read.
     pub policy: Option<Backoff>,
-    /// How many came back (for a span), or were dropped (for a peak).
+    /// How many were dropped.
     pub clients: u32,
+    /// How many of them came back.
+    pub back: u32,
     /// How long the server was down for them.
     pub down: Duration,
 }
@@ -86,8 +89,8 @@ impl Herd<'_> {
 /// What to make of reconnects that lay within `measured`, which is less than `limit`.
 #[must_use]
 pub fn span(herd: &Herd<'_>, limit: Duration, measured: Duration) -> Ruling {
-    let forecast = match herd.forecast() {
-        Ok((_, forecast)) => forecast,
+    let (policy, forecast) = match herd.forecast() {
+        Ok(both) => both,
         Err(ruling) => return ruling,
     };
     let (name, at, n) = (herd.name, herd.at(), herd.clients);
@@ -97,25 +100,49 @@ pub fn span(herd: &Herd<'_>, limit: Duration, measured: Duration) -> Ruling {
             "{name} can't spread further than {most} {at}, however many clients"
         ));
     }
-    let reached = 1.0 - forecast.span_below(n, limit);
-    if reached >= SURE {
-        return Ruling::fail(format!(
-            "{n} honest clients of {name} reach {} in {} of runs {at}",
-            text(limit),
-            percent(reached)
-        ));
+    if herd.back < n {
+        return first_back(herd, policy, measured);
     }
     if forecast.span_below(n, measured + Duration::from_micros(1)) < FREAK {
         return Ruling::fail(format!(
             "{n} honest clients of {name} lie that close together in fewer than 1 of 10,000 runs {at}"
         ));
     }
+    let reached = 1.0 - forecast.span_below(n, limit);
     Ruling::unknown(format!(
         "may be luck: {n} honest clients of {name} miss {} in {} of runs {at}; {}",
         text(limit),
         percent(1.0 - reached),
         decider(&forecast, n, limit)
     ))
+}
+
+/// The same where not everybody came back: those who did are the first of the herd, and lie closer together than all of
+/// it would, for instance because the server died again under them.
+fn first_back(herd: &Herd<'_>, policy: &Backoff, measured: Duration) -> Ruling {
+    let (name, at, n, back) = (herd.name, herd.at(), herd.clients, herd.back);
+    let draws = draws(n);
+    let as_close = (0..draws).filter(|draw| {
+        let mut returns = forecast::returns(policy, n, herd.down, *draw);
+        returns.sort_unstable();
+        let last = (back as usize).min(returns.len()).saturating_sub(1);
+        returns
+            .first()
+            .is_none_or(|first| returns[last] - *first <= measured)
+    });
+    match as_close.count() {
+        0 => Ruling::fail(format!(
+            "in no draw of {draws} did the first {back} of {n} honest clients of {name} lie that close together {at}"
+        )),
+        _ => Ruling::unknown(format!(
+            "only {back} of {n} came back, and the first {back} honest clients may lie so {at}"
+        )),
+    }
+}
+
+/// How many draws of so many clients one ruling may take.
+fn draws(clients: u32) -> u32 {
+    (DRAWN / clients.max(1)).clamp(20, 1_000)
 }
 
 /// The number of clients, or else the limit, with which honest clients would pass nearly always.
@@ -162,7 +189,7 @@ pub fn peak(herd: &Herd<'_>, window: Duration, limit: f64, measured: f64) -> Rul
             text(window)
         ));
     }
-    let draws = (DRAWN / n).clamp(20, 1_000);
+    let draws = draws(n);
     let mut over = 0;
     let mut as_much = 0;
     for draw in 0..draws {
@@ -171,12 +198,6 @@ pub fn peak(herd: &Herd<'_>, window: Duration, limit: f64, measured: f64) -> Rul
         let share = busiest(&returns, window) as f64 / f64::from(n);
         over += u32::from(share > limit);
         as_much += u32::from(share >= measured);
-    }
-    if f64::from(over) <= f64::from(draws) * (1.0 - SURE) {
-        return Ruling::fail(format!(
-            "{n} honest clients of {name} stay below {} in at least 99 % of runs {at}",
-            percent(limit)
-        ));
     }
     if as_much == 0 {
         return Ruling::fail(format!(
@@ -225,6 +246,7 @@ mod tests {
             name: preset.name(),
             policy: Some(preset.backoff()),
             clients,
+            back: clients,
             down: secs(down),
         }
     }
@@ -256,6 +278,29 @@ mod tests {
             let ruling = ruled(preset, clients, down, measured);
             assert_eq!(ruling, expected, "{preset:?} {clients} {down} {measured}");
         }
+    }
+
+    /// 60 clients reach 5 s in 99.6 % of runs: the other 0.4 % are honest too.
+    #[test]
+    fn a_rare_honest_run_is_no_failure() {
+        let herd = herd(Preset::FullJitter, 60, 1.0);
+        assert_eq!(span(&herd, secs(5.0), secs(4.9)).outcome, Outcome::Unknown);
+        assert_eq!(span(&herd, secs(5.0), secs(2.0)).outcome, Outcome::Fail);
+    }
+
+    #[test]
+    fn the_first_to_be_back_of_a_herd_that_was_cut_again_are_not_the_whole_herd() {
+        let half = Herd {
+            back: 100,
+            ..herd(Preset::FullJitter, 200, 1.0)
+        };
+        assert_eq!(span(&half, secs(5.0), secs(2.4)).outcome, Outcome::Unknown);
+        assert_eq!(span(&half, secs(5.0), secs(0.2)).outcome, Outcome::Fail);
+        let nearly_all = Herd { back: 196, ..half };
+        assert_eq!(
+            span(&nearly_all, secs(5.0), secs(0.5)).outcome,
+            Outcome::Fail
+        );
     }
 
     #[test]

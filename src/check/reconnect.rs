@@ -134,7 +134,7 @@ impl Case<'_> {
             let why = "in what is missing from the record others may have come back later";
             return unknown(why.into());
         }
-        let herd = self.herd(wave, wave.back);
+        let herd = self.herd(wave);
         let mut ruling = chance::span(&herd, limit, measured);
         if ruling.outcome == Outcome::Fail && self.late_herd() {
             let due = wave.span.due;
@@ -186,7 +186,7 @@ impl Case<'_> {
                 _ => pass(),
             };
         }
-        let herd = self.herd(wave, wave.clients);
+        let herd = self.herd(wave);
         let mut ruling = chance::peak(&herd, window, limit, share);
         if ruling.outcome == Outcome::Fail && self.late_herd() {
             let due = wave.peak.due as f64 / f64::from(wave.clients);
@@ -242,11 +242,12 @@ impl Case<'_> {
         finding
     }
 
-    fn herd(&self, wave: &Measured, clients: u32) -> Herd<'_> {
+    fn herd(&self, wave: &Measured) -> Herd<'_> {
         Herd {
             name: &self.history.header.terms.policy_name,
             policy: self.policy.clone(),
-            clients,
+            clients: wave.clients,
+            back: wave.back,
             down: wave.down,
         }
     }

@@ -26,7 +26,7 @@ const GOODBYE: Duration = Duration::from_secs(1);
 pub async fn first_look(scenario: &Scenario, plan: &Plan, clock: Clock) -> Result<(), Error> {
     let dialler = Dialler {
         clock,
-        names: Names::default(),
+        names: Names::new(scenario.connect.timeout),
         limits: Limits {
             message: scenario.connect.max_message,
         },

@@ -153,7 +153,7 @@ async fn settled(publisher: &Publisher, events: u64) -> Vec<Publication> {
     .await;
     publisher.pause();
     until("settling", || (publisher.outstanding() == 0).then_some(())).await;
-    publisher.publications()
+    publisher.records().look(<[_]>::to_vec)
 }
 
 #[tokio::test]
@@ -174,14 +174,10 @@ async fn accepted_events_keep_their_ids_and_their_due_times() {
         assert_eq!(expected, p.seq >= boundary);
     }
     let mut history: HashMap<Seq, Publication> = HashMap::new();
-    history.extend(publisher.take().into_iter().map(|p| (p.seq, p)));
-    history.extend(
-        publisher
-            .end(Duration::ZERO)
-            .await
-            .into_iter()
-            .map(|p| (p.seq, p)),
-    );
+    let records = publisher.records();
+    history.extend(records.take().into_iter().map(|p| (p.seq, p)));
+    publisher.end(Duration::ZERO).await;
+    history.extend(records.take().into_iter().map(|p| (p.seq, p)));
     assert!(all.iter().all(|p| history[&p.seq] == *p));
 }
 
@@ -269,7 +265,9 @@ async fn the_schedule_does_not_wait_for_answers() {
     until("requests", || (fake.requests() >= 100).then_some(())).await;
     let counts = publisher.counts();
     assert_eq!((counts.acked, counts.failed), (0, 0));
-    let all = publisher.end(Duration::ZERO).await;
+    let records = publisher.records();
+    publisher.end(Duration::ZERO).await;
+    let all = records.look(<[_]>::to_vec);
     for (i, p) in all.iter().enumerate() {
         assert_eq!(p.due.0, all[0].due.0 + i as u64 * 5_000);
         assert_eq!((p.fate, p.lost_answers), (Fate::Unknown, 1));
@@ -338,7 +336,7 @@ echo done > done"#;
         (counts.acked == sent - silent && counts.unknown == silent).then_some(())
     })
     .await;
-    for p in publisher.publications() {
+    for p in publisher.records().look(<[_]>::to_vec) {
         let expected = match p.seq.0 % 3 {
             0 => (Fate::Acked, Some("9007199254740993"), 1),
             1 => (Fate::Acked, Some("b"), 2),
