@@ -158,14 +158,11 @@ fn whereabouts(history: &History, client: &Client, at: Elapsed) -> String {
 
 fn connected(history: &History, client: &Client, session: usize) -> String {
     let until = match &client.sessions[session].closed {
-        Some((at, cause)) => format!(" until {} ({})", instant(*at), self::cause(cause)),
-        None => String::new(),
+        Some((_, Cause::Herd)) | None => String::new(),
+        Some((at, cause)) => format!("; {} {}", self::cause(cause), instant(*at)),
     };
-    format!(
-        "was connected then: session {}{}{until}",
-        session + 1,
-        resumed(history, client, session)
-    )
+    let from = resumed(history, client, session);
+    format!("was connected then: session {}{from}{until}", session + 1)
 }
 
 /// The cause of a session's end as every block of the report shows it.
