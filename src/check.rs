@@ -10,12 +10,14 @@ pub mod delivery;
 pub mod generator;
 pub mod reconnect;
 pub mod timeline;
+mod words;
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
 use crate::history::{ClientId, Elapsed, History, Seq};
+use timeline::Timeline;
 
 /// What a question came to. The order is the order of precedence, written here and nowhere else: merging is `max`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -448,6 +450,64 @@ pub const MAX_OFFENDERS: usize = 100;
 /// Judges a history.
 #[must_use]
 pub fn judge(history: &History) -> Verdict {
-    let _ = history;
-    todo!("by the helper")
+    let timeline = Timeline::new(history);
+    let generator = generator::assess(history);
+    let delivery = delivery::assess(history, &timeline);
+    let reconnect = reconnect::assess(history, &timeline, &delivery, generator.finding.outcome);
+
+    let mut findings = reconnect.findings;
+    findings.extend(delivery.findings);
+    findings.push(generator.finding);
+    findings.sort_by_key(|f| (f.check, f.outage));
+    if history.truncated() {
+        findings.iter_mut().for_each(doubt);
+    }
+    let sessions = timeline
+        .sessions
+        .iter()
+        .enumerate()
+        .map(|(client, places)| {
+            let facts = |(session, place): (usize, &timeline::Place)| SessionFacts {
+                outage: place.outage,
+                wave: place.wave,
+                flapped: place.flapped,
+                resume: at(&delivery.resumes, client, session),
+                caught_up: at(&delivery.caught_up, client, session),
+            };
+            places.iter().enumerate().map(facts).collect()
+        });
+    let mut offenders = delivery.offenders;
+    offenders.truncate(MAX_OFFENDERS);
+    Verdict {
+        outcome: findings
+            .iter()
+            .map(|f| f.outcome)
+            .max()
+            .unwrap_or(Outcome::Unknown),
+        findings,
+        outages: reconnect.outages,
+        delivery: delivery.facts,
+        publications: delivery.publications,
+        generator: generator.facts,
+        offenders,
+        sessions: sessions.collect(),
+        returns: timeline.returns,
+    }
+}
+
+/// What is said of one session of one client, where anything is.
+fn at<T: Copy>(said: &[Vec<Option<T>>], client: usize, session: usize) -> Option<T> {
+    said.get(client)?.get(session).copied().flatten()
+}
+
+/// In a record of which something is missing nothing passes: what is missing may be what would fail.
+fn doubt(finding: &mut Finding) {
+    if finding.outcome == Outcome::Pass {
+        finding.outcome = Outcome::Unknown;
+        let why = "part of the run is missing from the record, so this is no pass";
+        finding.why = match finding.why.as_str() {
+            "" => why.into(),
+            before => format!("{before}; {why}"),
+        };
+    }
 }

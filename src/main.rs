@@ -9,9 +9,11 @@ use herd::cli::{self, Colour, Command, Rendering, Stdout, Talk};
 use herd::error::{Error, Exit};
 use herd::history::file::read_all;
 use herd::report::{self, Input, Summary};
+use herd::run::{Show, Signal, Ui};
 use herd::{scenario, server, target};
 use rand::TryRng;
 use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::watch;
 
 fn main() -> ExitCode {
     let command = fresh_seed().and_then(|seed| cli::parse(std::env::args_os(), seed));
@@ -57,12 +59,73 @@ fn carry_out(command: Command) -> Result<Exit, Error> {
     }
 }
 
-/// Says what is implied, runs, and tells.
+/// Runs, judges and tells.
 fn run_command(run: &cli::Run) -> Result<Exit, Error> {
-    Err(Error::Broken(format!(
-        "{} is not built yet; use herd check",
-        run.repeat
-    )))
+    let show = match run.talk.stderr {
+        cli::Stderr::Quiet => Show::Nothing,
+        cli::Stderr::Progress if io::stderr().is_terminal() => Show::Bars,
+        cli::Stderr::Progress => Show::Lines,
+    };
+    let ui = Ui {
+        show,
+        talk: Box::new(io::stderr()),
+        repeat: run.repeat.clone(),
+    };
+    let ended = herd::run::run(&run.scenario, ui, signals()?)?;
+    let input = Input {
+        history: &ended.history,
+        verdict: &ended.verdict,
+        summary: &ended.summary,
+    };
+    tell(&input, &ended.files, run.talk)?;
+    Ok(ended.exit)
+}
+
+/// The first SIGINT or SIGTERM asks the run to stop, the second one ends the process at once.
+fn signals() -> Result<watch::Receiver<Option<Signal>>, Error> {
+    let broken = |e: io::Error| Error::Broken(format!("can't listen for signals: {e}; try again"));
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(broken)?;
+    let (tell, asked) = watch::channel(None);
+    let (mut interrupt, mut term) = {
+        let _inside = runtime.enter();
+        let listen = |kind| signal(kind).map_err(broken);
+        (
+            listen(SignalKind::interrupt())?,
+            listen(SignalKind::terminate())?,
+        )
+    };
+    std::thread::spawn(move || {
+        runtime.block_on(async move {
+            loop {
+                let got = tokio::select! {
+                    biased;
+                    _ = interrupt.recv() => Signal::Interrupt,
+                    _ = term.recv() => Signal::Terminate,
+                };
+                if tell.borrow().is_some() {
+                    end_at_once(got);
+                }
+                tell.send_replace(Some(got));
+            }
+        });
+    });
+    Ok(asked)
+}
+
+/// Whatever the run was doing: a guard ends the server, the history is true up to its last chunk.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a second Ctrl-C must not wait for anything"
+)]
+fn end_at_once(signal: Signal) -> ! {
+    let exit = match signal {
+        Signal::Interrupt => Exit::Interrupted,
+        Signal::Terminate => Exit::Terminated,
+    };
+    std::process::exit(exit.code().into())
 }
 
 fn check(histories: &[PathBuf], talk: Talk) -> Result<Exit, Error> {

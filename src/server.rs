@@ -1,3 +1,242 @@
-//! The reference server; to be written.
+//! The reference server: a durable event log behind `GET /v1/live` (WebSocket), `POST /v1/publish`, `GET /v1/state` and
+//! `GET /healthz`. It is what herd restarts by default, and the measure of what a server should do.
+//!
+//! It never sees herd's client: the oracle must not share what it judges. It prints nothing and ends no process; when
+//! it listens it says so once, and when it is told to stop it closes every WebSocket with 1012.
 
 pub mod defect;
+mod faults;
+mod feed;
+mod holder;
+mod listen;
+mod live;
+mod log;
+mod problem;
+mod publish;
+
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::extract::{DefaultBodyLimit, State};
+use axum::routing::{get, post};
+use axum::{Json, Router};
+use serde_json::{Value, json};
+use tokio::sync::{Semaphore, watch};
+
+use crate::error::Error;
+use defect::{Defect, Planted};
+use faults::Faults;
+use listen::{Door, Peer};
+use log::{Log, Place};
+use problem::Problem;
+
+pub use holder::{HOLD, hold};
+
+/// How long open requests and WebSockets have when the server stops.
+const GRACE: Duration = Duration::from_secs(5);
+
+/// What the server is started with.
+#[derive(Debug, Clone)]
+pub struct Config {
+    /// Where it listens; port 0 lets the system choose.
+    pub listen: SocketAddr,
+    /// The directory of its log; none = in memory, gone with the process.
+    pub data: Option<PathBuf>,
+    /// How many events are kept, at least 1.
+    pub keep: u64,
+    /// Planted bugs.
+    pub defects: Vec<Planted>,
+    /// Where they write a line before they act; none = nowhere.
+    pub ledger: Option<PathBuf>,
+    /// Decides where they act.
+    pub seed: u64,
+    /// What it refuses.
+    pub limits: Limits,
+    /// This executable, for the process that `half-open` needs (started with [`HOLD`]); none = that defect is refused.
+    pub executable: Option<PathBuf>,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            listen: (Ipv4Addr::LOCALHOST, 0).into(),
+            data: None,
+            keep: 1_000_000,
+            defects: Vec::new(),
+            ledger: None,
+            seed: 0,
+            limits: Limits::default(),
+            executable: None,
+        }
+    }
+}
+
+/// What the server refuses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// The largest WebSocket message of a client, bytes; beyond it the connection is closed.
+    pub frame: usize,
+    /// The most subscribers at a time; the next one is answered 503.
+    pub connections: u32,
+    /// The largest body of a publication, bytes; beyond it the answer is 413.
+    pub body: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            frame: 64 << 10,
+            connections: 200_000,
+            body: 1 << 20,
+        }
+    }
+}
+
+/// What the endpoints share.
+struct App {
+    log: Arc<Log>,
+    faults: Arc<Faults>,
+    limits: Limits,
+    /// One permit for each subscriber that may still come.
+    subscribers: Arc<Semaphore>,
+    stop: watch::Receiver<bool>,
+    holder: Option<holder::Holder>,
+}
+
+/// Runs the server until `shutdown` resolves. `on_ready` is called once, with the address, when it listens. Then every
+/// WebSocket is closed with 1012, open requests are answered, and the log is closed.
+///
+/// # Errors
+/// Usage where the configuration makes no sense; broken where the address can't be listened on or the log not opened.
+pub async fn serve(
+    config: Config,
+    on_ready: impl FnOnce(SocketAddr),
+    shutdown: impl Future<Output = ()>,
+) -> Result<(), Error> {
+    check(&config)?;
+    listen::raise_descriptor_limit();
+    let (stop, stopped) = watch::channel(false);
+    let app = Arc::new(open(&config, stopped.clone())?);
+    let door = Door::open(config.listen, config.limits.connections, &app.faults)
+        .map_err(|e| broken(&format!("can't listen on {}", config.listen), &e))?;
+    let address = door.address();
+    app.faults.start();
+    on_ready(address);
+
+    let service = router(Arc::clone(&app)).into_make_service_with_connect_info::<Peer>();
+    let mut stopped = stopped;
+    let server = axum::serve(door, service).with_graceful_shutdown(async move {
+        // An error means that the sender is gone, and with it the server's owner.
+        let _ = stopped.wait_for(|stop| *stop).await;
+    });
+    let mut server = pin!(server.into_future());
+    tokio::select! {
+        biased;
+        () = shutdown => {}
+        ended = &mut server => return ended.map_err(|e| broken("the server ended", &e)),
+    }
+    stop.send_replace(true);
+    let gone = async {
+        let _ = server.await;
+        let _ = app
+            .subscribers
+            .acquire_many(config.limits.connections)
+            .await;
+    };
+    // Who doesn't let go within the grace is cut off when the runtime ends.
+    let _ = tokio::time::timeout(GRACE, gone).await;
+    let log = Arc::clone(&app.log);
+    let _ = tokio::task::spawn_blocking(move || log.close()).await;
+    Ok(())
+}
+
+fn check(config: &Config) -> Result<(), Error> {
+    if config.keep == 0 {
+        return Err(Error::Usage(
+            "nothing would be kept; give --keep at least 1".into(),
+        ));
+    }
+    for Planted { defect, .. } in &config.defects {
+        if defect.needs_a_restart() && config.data.is_none() {
+            return Err(Error::Usage(format!(
+                "{defect} acts after a restart, and a log in memory has none; give --data"
+            )));
+        }
+        if *defect == Defect::HalfOpen && config.executable.is_none() {
+            return Err(Error::Usage(format!(
+                "{defect} needs this program's own file to keep the sockets; run it as herd serve"
+            )));
+        }
+    }
+    Ok(())
+}
+
+fn open(config: &Config, stop: watch::Receiver<bool>) -> Result<App, Error> {
+    let faults = Faults::new(
+        config.defects.clone(),
+        config.seed,
+        config.ledger.as_deref(),
+        config.data.clone(),
+    )
+    .map_err(|source| Error::File {
+        action: "write",
+        path: config.ledger.clone().unwrap_or_default(),
+        source,
+    })?;
+    let faults = Arc::new(faults);
+    let keep = faults
+        .planted(Defect::SkipEvicted)
+        .map_or(config.keep, |planted| planted.arg);
+    let place = config.data.clone().map_or(Place::Memory, Place::Dir);
+    let log = Log::open(&place, keep, Arc::clone(&faults)).map_err(|source| Error::File {
+        action: "open the log in",
+        path: config.data.clone().unwrap_or_default(),
+        source,
+    })?;
+    let holder = match (faults.planted(Defect::HalfOpen), &config.executable) {
+        (Some(_), Some(executable)) => Some(
+            holder::Holder::start(executable)
+                .map_err(|e| broken("can't start the process that holds sockets", &e))?,
+        ),
+        _ => None,
+    };
+    Ok(App {
+        log: Arc::new(log),
+        faults,
+        limits: config.limits,
+        subscribers: Arc::new(Semaphore::new(config.limits.connections as usize)),
+        stop,
+        holder,
+    })
+}
+
+fn broken(what: &str, e: &io::Error) -> Error {
+    Error::Broken(format!("{what}: {e}"))
+}
+
+fn router(app: Arc<App>) -> Router {
+    Router::new()
+        .route("/v1/live", get(live::live))
+        .route("/v1/publish", post(publish::publish))
+        .route("/v1/state", get(state))
+        .route(
+            "/healthz",
+            get(|| async { Json(json!({ "status": "ok" })) }),
+        )
+        .fallback(async || Problem::not_found())
+        .method_not_allowed_fallback(async || Problem::method_not_allowed())
+        .layer(DefaultBodyLimit::max(app.limits.body))
+        .with_state(app)
+}
+
+/// What a client reloads after a reset: here only where the log stands.
+async fn state(State(app): State<Arc<App>>) -> Json<Value> {
+    let state = app.log.state();
+    let count = state.newest - state.evicted;
+    let oldest = (count > 0).then(|| (state.evicted + 1).to_string());
+    Json(json!({ "newest": state.newest.to_string(), "oldest": oldest, "count": count }))
+}

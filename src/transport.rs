@@ -1,6 +1,12 @@
 //! How bytes move and why a connection ended; what the bytes mean is the profile's business.
 
+pub mod names;
+pub mod tcp;
 pub mod ws;
+
+use std::io;
+
+use rustix::io::Errno;
 
 /// A whole message, text or binary, as it came.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -19,5 +25,97 @@ pub struct Limits {
 impl Default for Limits {
     fn default() -> Self {
         Self { message: 1 << 20 }
+    }
+}
+
+/// What a server (or the system) said, fit to be printed and stored: control and direction characters escaped, bytes
+/// that are no UTF-8 replaced, cut after `most` bytes of the original.
+#[must_use]
+pub fn safe(bytes: &[u8], most: usize) -> Box<str> {
+    let cut = &bytes[..bytes.len().min(most)];
+    let mut text = String::with_capacity(cut.len());
+    for chunk in whole(cut, bytes).utf8_chunks() {
+        for c in chunk.valid().chars() {
+            if is_harmless(c) {
+                text.push(c);
+            } else {
+                text.extend(c.escape_default());
+            }
+        }
+        if !chunk.invalid().is_empty() {
+            text.push(char::REPLACEMENT_CHARACTER);
+        }
+    }
+    if cut.len() < bytes.len() {
+        text.push_str("...");
+    }
+    text.into()
+}
+
+/// Without a last character that the cut itself went through.
+fn whole<'a>(cut: &'a [u8], bytes: &[u8]) -> &'a [u8] {
+    match std::str::from_utf8(cut) {
+        Err(e) if e.error_len().is_none() && cut.len() < bytes.len() => &cut[..e.valid_up_to()],
+        _ => cut,
+    }
+}
+
+fn is_harmless(c: char) -> bool {
+    !c.is_control()
+        && !matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
+}
+
+/// Whether an error says that herd's own side ran out of something, rather than what the server did.
+fn is_local(error: &io::Error) -> bool {
+    let Some(errno) = Errno::from_io_error(error) else {
+        return false;
+    };
+    [
+        Errno::MFILE,
+        Errno::NFILE,
+        Errno::ADDRNOTAVAIL,
+        Errno::ADDRINUSE,
+        Errno::NOBUFS,
+        Errno::NOMEM,
+        Errno::ACCESS,
+        Errno::PERM,
+        Errno::AFNOSUPPORT,
+        Errno::INVAL,
+    ]
+    .contains(&errno)
+}
+
+/// Whether an error says that the other side ended the connection the hard way.
+fn is_reset(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::ConnectionReset
+            | io::ErrorKind::ConnectionAborted
+            | io::ErrorKind::BrokenPipe
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn text_is_made_safe_and_cut() {
+        assert_eq!(&*safe(b"plain \xc3\xa9", 200), "plain é");
+        assert_eq!(&*safe(b"\x1b[31mred\r\n", 200), "\\u{1b}[31mred\\r\\n");
+        assert_eq!(&*safe("a\u{202e}b".as_bytes(), 200), "a\\u{202e}b");
+        assert_eq!(&*safe(b"\xff\xfeab", 200), "\u{fffd}\u{fffd}ab");
+        assert_eq!(&*safe(b"abcdef", 3), "abc...");
+        assert_eq!(&*safe("aé".as_bytes(), 2), "a...");
+    }
+
+    proptest! {
+        #[test]
+        fn nothing_that_moves_a_cursor_survives(bytes: Vec<u8>, most in 0usize..40) {
+            let text = safe(&bytes, most);
+            prop_assert!(text.chars().all(is_harmless));
+        }
     }
 }

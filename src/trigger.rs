@@ -1,1 +1,368 @@
-//! To be written.
+//! Causes an outage, or waits for one, and tells when the target was gone and when it was ready again (rule 21 of
+//! judgement).
+//!
+//! All triggers look alike from outside: [`Trigger::pull`], then steps. It knows nothing of clients beyond "most of them
+//! were dropped", and judges nothing.
+
+mod command;
+
+use std::time::Duration;
+
+use tokio::sync::{mpsc, oneshot, watch};
+use tokio::task::JoinSet;
+
+use crate::clock::Clock;
+use crate::error::Error;
+use crate::history::{Elapsed, Mark};
+use crate::scenario::StopSignal;
+use crate::target::guarded::Place;
+use crate::target::probe::{PACE, Probe};
+use crate::target::{Escalation, ServerEvent, Supervised};
+
+/// How often a target that isn't herd's is asked whether it is still there.
+const WATCH_PACE: Duration = Duration::from_millis(100);
+
+/// What a trigger tells.
+#[derive(Debug)]
+pub enum Step {
+    /// Something for the history: `Trigger`, `Gone`, `Ready`, `Died` or a `Note`.
+    Mark(Elapsed, Mark),
+    /// The target does not come back: not ready within the limit, or dead too often. Its fault, so the run is judged
+    /// (rule 23 of judgement).
+    NeverReady {
+        /// When herd stopped waiting.
+        at: Elapsed,
+        /// Why, in one sentence.
+        why: String,
+    },
+    /// Nobody restarted it within the limit, or nothing was seen of it.
+    NoRestart {
+        /// When herd stopped waiting.
+        at: Elapsed,
+    },
+    /// herd's own tools failed, such as the restart command (exit 4).
+    Broken(Error),
+}
+
+/// What is not herd's: how it is restarted, and how to see that it was.
+#[derive(Debug, Clone)]
+pub struct Remote {
+    /// Who restarts it.
+    pub by: By,
+    /// Whether it answers.
+    pub probe: Probe,
+    /// How long it may take to be ready after it was gone.
+    pub ready_limit: Duration,
+    /// When most of the clients were found dropped in this outage; the caller sets it, and sets it back to none before
+    /// the next [`Trigger::pull`].
+    pub mostly_dropped: watch::Receiver<Option<Elapsed>>,
+}
+
+/// Who restarts a target that is not herd's.
+#[derive(Debug, Clone)]
+pub enum By {
+    /// A command line, by `sh -c`.
+    Command {
+        /// The line, templates expanded.
+        line: String,
+        /// How long it may take.
+        limit: Duration,
+        /// Where its output goes.
+        place: Place,
+    },
+    /// Somebody, within a limit.
+    Others {
+        /// The limit.
+        limit: Duration,
+    },
+}
+
+/// A way to have an outage.
+#[derive(Debug)]
+pub struct Trigger {
+    clock: Clock,
+    outage: u32,
+    steps: mpsc::UnboundedReceiver<Step>,
+    told: mpsc::UnboundedSender<Step>,
+    way: Way,
+}
+
+#[derive(Debug)]
+enum Way {
+    Child {
+        server: Supervised,
+        events: mpsc::UnboundedReceiver<ServerEvent>,
+        signal: StopSignal,
+        grace: Duration,
+        return_: Return,
+    },
+    Remote {
+        remote: Remote,
+        watcher: JoinSet<()>,
+    },
+}
+
+/// Whether this outage's `Ready` was told: there is one an outage.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Return {
+    Awaited,
+    Told,
+}
+
+impl Trigger {
+    /// herd stops and starts the server that it supervises. With SIGTERM, SIGKILL follows after the grace.
+    #[must_use]
+    pub fn child(
+        server: Supervised,
+        events: mpsc::UnboundedReceiver<ServerEvent>,
+        signal: StopSignal,
+        grace: Duration,
+        clock: Clock,
+    ) -> Self {
+        Self::new(
+            clock,
+            Way::Child {
+                server,
+                events,
+                signal,
+                grace,
+                return_: Return::Told,
+            },
+        )
+    }
+
+    /// A command, or somebody, restarts the target.
+    #[must_use]
+    pub fn remote(remote: Remote, clock: Clock) -> Self {
+        Self::new(
+            clock,
+            Way::Remote {
+                remote,
+                watcher: JoinSet::new(),
+            },
+        )
+    }
+
+    fn new(clock: Clock, way: Way) -> Self {
+        let (told, steps) = mpsc::unbounded_channel();
+        Self {
+            clock,
+            outage: 0,
+            steps,
+            told,
+            way,
+        }
+    }
+
+    /// Begins an outage (from 1). What follows is told by [`Trigger::next`], first `Mark::Trigger`.
+    pub fn pull(&mut self, outage: u32) {
+        self.outage = outage;
+        tell_mark(&self.told, self.clock.now(), Mark::Trigger { outage });
+        match &mut self.way {
+            Way::Child {
+                server,
+                signal,
+                grace,
+                return_,
+                ..
+            } => {
+                *return_ = Return::Awaited;
+                server.restart(*signal, *grace);
+            }
+            Way::Remote { remote, watcher } => {
+                watcher.abort_all();
+                let next = Watcher {
+                    remote: remote.clone(),
+                    outage,
+                    clock: self.clock,
+                    told: self.told.clone(),
+                };
+                watcher.spawn(next.watch());
+            }
+        }
+    }
+
+    /// The next thing that happened; waits for ever where nothing is going on. Dropping the future loses nothing.
+    pub async fn next(&mut self) -> Step {
+        loop {
+            let Way::Child {
+                events, return_, ..
+            } = &mut self.way
+            else {
+                return match self.steps.recv().await {
+                    Some(step) => step,
+                    // Not while `told` lives.
+                    None => std::future::pending().await,
+                };
+            };
+            let event = tokio::select! {
+                biased;
+                Some(step) = self.steps.recv() => return step,
+                event = events.recv() => event,
+            };
+            let Some(event) = event else {
+                return std::future::pending().await;
+            };
+            let (first, then) = steps_of(event, self.outage, return_);
+            if let Some(then) = then {
+                let _ = self.told.send(then);
+            }
+            if let Some(first) = first {
+                return first;
+            }
+        }
+    }
+
+    /// Kills what herd runs, and waits until it is gone.
+    pub async fn end(self) {
+        match self.way {
+            Way::Child { server, .. } => server.end().await,
+            Way::Remote { mut watcher, .. } => watcher.shutdown().await,
+        }
+    }
+}
+
+fn tell_mark(told: &mpsc::UnboundedSender<Step>, at: Elapsed, mark: Mark) {
+    let _ = told.send(Step::Mark(at, mark));
+}
+
+/// What a supervised server's event means for an outage: at most two steps.
+fn steps_of(event: ServerEvent, outage: u32, ready: &mut Return) -> (Option<Step>, Option<Step>) {
+    let note = |at, text: String| Step::Mark(at, Mark::Note { text: text.into() });
+    match event {
+        ServerEvent::Stopped(stop) => {
+            let gone = Step::Mark(stop.exited, Mark::Gone { outage });
+            let escalated = (stop.escalation == Escalation::Killed).then(|| {
+                note(
+                    stop.exited,
+                    format!(
+                        "the server did not end {:.1} s after SIGTERM, so it was killed",
+                        stop.exited.since(stop.signalled).as_secs_f64()
+                    ),
+                )
+            });
+            (Some(gone), escalated)
+        }
+        ServerEvent::Died { at, ended } => {
+            let status = ended.to_string().into();
+            (Some(Step::Mark(at, Mark::Died { status })), None)
+        }
+        ServerEvent::Started { .. } => (None, None),
+        ServerEvent::Ready { at } if *ready == Return::Awaited => {
+            *ready = Return::Told;
+            (Some(Step::Mark(at, Mark::Ready { outage })), None)
+        }
+        ServerEvent::Ready { at } => (
+            Some(note(
+                at,
+                "herd started the server again after it died; it is ready".into(),
+            )),
+            None,
+        ),
+        ServerEvent::NotReady { at, why } | ServerEvent::GaveUp { at, why } => {
+            (Some(Step::NeverReady { at, why }), None)
+        }
+        ServerEvent::Broken { why } => (Some(Step::Broken(Error::Broken(why))), None),
+    }
+}
+
+/// Watches one outage of a target that is not herd's.
+struct Watcher {
+    remote: Remote,
+    outage: u32,
+    clock: Clock,
+    told: mpsc::UnboundedSender<Step>,
+}
+
+impl Watcher {
+    async fn watch(self) {
+        match self.remote.by.clone() {
+            By::Others { limit } => {
+                if tokio::time::timeout(limit, self.gone(WATCH_PACE))
+                    .await
+                    .is_ok()
+                {
+                    self.back().await;
+                } else {
+                    self.tell(Step::NoRestart {
+                        at: self.clock.now(),
+                    });
+                }
+            }
+            By::Command { line, limit, place } => {
+                let (ended, end) = oneshot::channel();
+                let command = async {
+                    command::run(&line, limit, &place, self.clock).await?;
+                    let _ = ended.send(());
+                    Ok(())
+                };
+                // It may be gone, and even back, before the command ends.
+                let outage = async {
+                    tokio::select! {
+                        biased;
+                        () = self.gone(PACE) => self.back().await,
+                        () = self.nothing_after(end) => self.tell(Step::NoRestart {
+                            at: self.clock.now(),
+                        }),
+                    }
+                    Ok(())
+                };
+                if let Err(e) = tokio::try_join!(command, outage) {
+                    self.tell(Step::Broken(e));
+                }
+            }
+        }
+    }
+
+    /// Waits until the target can be said to have lived through the restart command.
+    async fn nothing_after(&self, end: oneshot::Receiver<()>) {
+        if end.await.is_err() {
+            // The command failed, which is told elsewhere.
+            std::future::pending().await
+        }
+        tokio::time::sleep(self.remote.ready_limit).await;
+    }
+
+    /// Waits until the probe fails or most clients were dropped.
+    async fn gone(&self, pace: Duration) {
+        let mut dropped = self.remote.mostly_dropped.clone();
+        let by_clients = async {
+            let at = dropped.wait_for(Option::is_some).await.map(|at| *at);
+            match at {
+                Ok(at) => at.unwrap_or_else(|| self.clock.now()),
+                Err(_) => std::future::pending().await,
+            }
+        };
+        let at = tokio::select! {
+            biased;
+            at = by_clients => at,
+            at = self.remote.probe.wait_gone(self.clock, pace) => at,
+        };
+        let outage = self.outage;
+        tell_mark(&self.told, at, Mark::Gone { outage });
+    }
+
+    async fn back(&self) {
+        let ready = self
+            .remote
+            .probe
+            .wait_ready(self.clock, self.remote.ready_limit);
+        match ready.await {
+            Ok(at) => {
+                let outage = self.outage;
+                tell_mark(&self.told, at, Mark::Ready { outage });
+            }
+            Err(why) => self.tell(Step::NeverReady {
+                at: self.clock.now(),
+                why: format!(
+                    "the target was not ready again within {:?}: {why}",
+                    self.remote.ready_limit
+                ),
+            }),
+        }
+    }
+
+    fn tell(&self, step: Step) {
+        let _ = self.told.send(step);
+    }
+}

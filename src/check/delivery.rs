@@ -1,1 +1,173 @@
-//! To be written.
+//! What became of every (client, publication) pair: the delivery half of the judge (rules 9 to 20).
+//!
+//! It answers `exactly-once`, `order` and `resets`, and tells the other half when each session was caught up. It reads
+//! the history and the timeline and knows no policy and no limit of time but the settle limit. The publications are the
+//! truth; what the server says of itself ("recovered", "caught up") is never read.
+//!
+//! How it goes: `catalogue.rs` decides once what there was to deliver and what each distinct event means (`contents.rs`
+//! for ids with several contents, `observe.rs` where others publish), `walk.rs` reads one client after the other and
+//! counts, `pairs.rs` ends its pairs, with `presence.rs` for deadlines, `order.rs` for what comes later, `resets.rs` for what a reload covers and
+//! `visit.rs` for what came of a resume; `findings.rs` says what the counts mean and `explain.rs` how people read it.
+//! It takes time linear in the receipts and memory for one client at a time.
+
+mod bits;
+mod catalogue;
+mod contents;
+mod explain;
+mod findings;
+mod observe;
+mod order;
+mod pairs;
+mod presence;
+mod resets;
+mod visit;
+mod walk;
+
+use super::timeline::Timeline;
+use super::{
+    DeliveryFacts, Finding, MAX_OFFENDERS, Offender, PublicationFacts, ResumeOutcome, Return,
+};
+use crate::history::{ClientId, Elapsed, Fate, History};
+
+use catalogue::Catalogue;
+use findings::Case;
+use order::{Disagreement, Order};
+use resets::Covers;
+use walk::{Scene, Totals, Walk};
+
+/// How well one outage exercised resume (rule 15).
+#[derive(Debug, Clone, Copy)]
+struct Exposure {
+    /// Clients that came back.
+    returning: u32,
+    /// Of these, clients that had at least one publication answered while they were away.
+    exposed: u32,
+}
+
+/// What the delivery half of the judge found.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Assessment {
+    /// Pairs and receipts.
+    pub facts: DeliveryFacts,
+    /// Publications by fate.
+    pub publications: PublicationFacts,
+    /// `exactly-once`, `order` and `resets`, each once, of the whole run.
+    pub findings: Vec<Finding>,
+    /// The first offending pairs, by client, then time; at most [`MAX_OFFENDERS`].
+    pub offenders: Vec<Offender>,
+    /// For each client of the history, for each of its sessions: what came of its resume; none where it carried no
+    /// cursor or ended before anything could be told.
+    pub resumes: Vec<Vec<Option<ResumeOutcome>>>,
+    /// For each client of the history, for each of its sessions: when it was caught up (rule 16).
+    pub caught_up: Vec<Vec<Option<Elapsed>>>,
+    /// For each outage of the timeline: returning clients that had a publication answered while they were away.
+    pub exposed: Vec<u32>,
+}
+
+/// Judges what was delivered.
+#[must_use]
+pub fn assess(history: &History, timeline: &Timeline) -> Assessment {
+    let catalogue = Catalogue::new(history);
+    let order = Order::new(history, &catalogue);
+    let scene = Scene {
+        history,
+        timeline,
+        catalogue: &catalogue,
+        order: &order,
+    };
+    let returns = by_client(history, timeline);
+    let mut covers = Covers::new(history);
+    let mut totals = Totals::default();
+    for (place, returns) in returns.iter().enumerate() {
+        Walk::run(&scene, &mut totals, &mut covers, place, returns);
+    }
+    let exposures = exposures(history, timeline, &catalogue);
+    disagree(history, &catalogue, &order, &mut totals);
+    let findings = Case {
+        history,
+        timeline,
+        catalogue: &catalogue,
+        totals: &totals,
+        exposures: &exposures,
+    }
+    .findings();
+    Assessment {
+        facts: totals.facts,
+        publications: publications(history, catalogue.double_stored),
+        findings,
+        offenders: totals.offenders,
+        resumes: totals.resumes,
+        caught_up: totals.caught_up,
+        exposed: exposures.iter().map(|e| e.exposed).collect(),
+    }
+}
+
+/// Each client's returns, in the order of the history's clients.
+fn by_client<'t>(history: &History, timeline: &'t Timeline) -> Vec<Vec<&'t Return>> {
+    let mut returns = vec![Vec::new(); history.clients.len()];
+    for row in &timeline.returns {
+        if let Some(place) = place(history, row.client) {
+            returns[place].push(row);
+        }
+    }
+    returns
+}
+
+fn place(history: &History, client: ClientId) -> Option<usize> {
+    history.clients.binary_search_by_key(&client, |c| c.id).ok()
+}
+
+/// Rule 15, per outage. A client that was lost twice in one outage counts once, and is exposed if it was so once.
+fn exposures(history: &History, timeline: &Timeline, catalogue: &Catalogue<'_>) -> Vec<Exposure> {
+    let outage = |outage: &super::timeline::OutageSpan| {
+        let mut rows: Vec<(ClientId, bool)> = timeline
+            .returns
+            .iter()
+            .filter(|r| r.outage == outage.outage)
+            .filter_map(|r| {
+                let sessions = &history.clients[place(history, r.client)?].sessions;
+                let dialled = sessions.get(r.session?)?.dialled;
+                let exposed = !catalogue.between(r.dropped, dialled).is_empty();
+                Some((r.client, !exposed))
+            })
+            .collect();
+        rows.sort_unstable();
+        rows.dedup_by_key(|(client, _)| *client);
+        Exposure {
+            returning: rows.len() as u32,
+            exposed: rows.iter().filter(|(_, unexposed)| !unexposed).count() as u32,
+        }
+    };
+    timeline.outages.iter().map(outage).collect()
+}
+
+/// Adds what only a comparison of clients shows (rule 19).
+fn disagree(history: &History, catalogue: &Catalogue<'_>, order: &Order, totals: &mut Totals) {
+    let found = Disagreement::new(history, catalogue, order, MAX_OFFENDERS);
+    totals.facts.reordered += found.reordered;
+    if let Some(first) = found.offenders.first() {
+        let text = explain::disagreement(history, first);
+        totals
+            .examples
+            .entry(super::Wrong::Reordered)
+            .or_insert(text);
+    }
+    totals.offenders.extend(found.offenders);
+    // Stable, so that each client's own stay in the order of their instants.
+    totals.offenders.sort_by_key(|offender| offender.client);
+    totals.offenders.truncate(MAX_OFFENDERS);
+}
+
+fn publications(history: &History, double_stored: u64) -> PublicationFacts {
+    let count = |fate| {
+        let same = history.publications.values().filter(|p| p.fate == fate);
+        same.count() as u64
+    };
+    PublicationFacts {
+        sent: history.publications.len() as u64,
+        acked: count(Fate::Acked),
+        failed: count(Fate::Failed),
+        unknown: count(Fate::Unknown),
+        double_stored,
+    }
+}

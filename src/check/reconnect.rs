@@ -1,1 +1,351 @@
-//! To be written.
+//! Whether the clients came back spread out: the timing checks, one answer for each outage.
+//!
+//! It judges waves; who was away when is `check/timeline.rs`'s knowledge, and what luck could have done
+//! `check/chance.rs`'s. Of delivery it takes only when a session was caught up.
+
+mod facts;
+mod measure;
+mod relapse;
+mod returned;
+
+use std::cmp::Reverse;
+use std::time::Duration;
+
+use super::chance::{self, Herd, Ruling};
+use super::delivery;
+use super::timeline::{self, OutageSpan, Timeline};
+use super::words::{percent, text};
+use super::{Check, Finding, OutageFacts, Outcome, Return};
+use crate::backoff::Backoff;
+use crate::history::{End, History, PolicySource, Quit, TriggerKind};
+use measure::Measured;
+
+/// From how many clients of a wave on its peak is judged.
+const LEAST_PEAK: u32 = 20;
+/// The share of the clients that an outage must have hit (rule 5 of judgement).
+const LEAST_DROPPED: f64 = 0.95;
+
+/// The timing checks' answers.
+#[derive(Debug, Clone)]
+pub struct Assessment {
+    /// Every outage of the timeline in numbers.
+    pub outages: Vec<OutageFacts>,
+    /// `reconnect-spread`, `peak`, `all-reconnected` and `recovery` of each outage, and `relapse` of the run.
+    pub findings: Vec<Finding>,
+}
+
+/// Judges how the clients came back; `generator` is the answer on herd itself (rule 7 of judgement).
+#[must_use]
+pub fn assess(
+    history: &History,
+    timeline: &Timeline,
+    delivery: &delivery::Assessment,
+    generator: Outcome,
+) -> Assessment {
+    let case = Case {
+        history,
+        timeline,
+        delivery,
+        generator,
+        policy: serde_json::from_str(&history.header.terms.policy).ok(),
+    };
+    let mut assessment = Assessment {
+        outages: Vec::new(),
+        findings: vec![relapse::relapse(&case)],
+    };
+    for (place, outage) in timeline.outages.iter().enumerate() {
+        let window = history.header.terms.peak_window;
+        let measure = |wave| Measured::new(history, timeline, outage, wave, window);
+        let waves: Vec<Measured> = outage.waves.iter().map(measure).collect();
+        let facts = facts::facts(&case, place, outage, &waves);
+        assessment.outages.push(facts);
+        assessment.findings.extend(case.outage(outage, &waves));
+    }
+    let seen = |k: &u32| timeline.outages.iter().any(|o| o.outage == *k);
+    let unseen = (1..=history.header.terms.outages).filter(|k| !seen(k));
+    assessment
+        .findings
+        .extend(unseen.flat_map(|k| case.unseen_outage(k)));
+    for finding in &mut assessment.findings {
+        case.assume(finding);
+    }
+    assessment
+}
+
+/// What every timing check looks at.
+struct Case<'a> {
+    history: &'a History,
+    timeline: &'a Timeline,
+    delivery: &'a delivery::Assessment,
+    generator: Outcome,
+    policy: Option<Backoff>,
+}
+
+impl Case<'_> {
+    fn outage(&self, outage: &OutageSpan, waves: &[Measured]) -> Vec<Finding> {
+        if outage.waves.is_empty() {
+            return self.unseen_outage(outage.outage);
+        }
+        let clients = self.history.clients.len();
+        let judged: Vec<&Measured> = outage
+            .waves
+            .iter()
+            .zip(waves)
+            .filter_map(|(span, wave)| span.judged(clients).then_some(wave))
+            .collect();
+        let mut findings = Vec::new();
+        // Stragglers before the first trigger are no outage whose shape could be judged.
+        if outage.outage > 0 || !judged.is_empty() {
+            findings.push(self.spread(outage, &judged));
+            findings.push(self.peak(outage, &judged));
+        }
+        findings.push(returned::all_reconnected(self, outage));
+        findings.push(returned::recovery(self, outage));
+        findings
+    }
+
+    fn spread(&self, outage: &OutageSpan, waves: &[&Measured]) -> Finding {
+        let limit = self.history.header.terms.min_spread;
+        let ruled = waves.iter().map(|w| (*w, self.wave_spread(w, limit)));
+        let worst = ruled.max_by_key(|(w, ruling)| (ruling.outcome, Reverse(w.narrowest())));
+        let measured = |w: &Measured| match w.back {
+            0 => "nobody back".into(),
+            _ => text(w.narrowest()),
+        };
+        let mut finding = self.timing(Check::ReconnectSpread, outage, worst, measured);
+        finding.limit = format!("at least {}", text(limit));
+        finding
+    }
+
+    fn wave_spread(&self, wave: &Measured, limit: Duration) -> Ruling {
+        let unknown = |why: String| Ruling {
+            outcome: Outcome::Unknown,
+            why,
+        };
+        if wave.back == 0 {
+            return unknown("nobody came back, so there is no spread".into());
+        }
+        let measured = wave.narrowest();
+        if measured >= limit {
+            return pass();
+        }
+        let whole = self.history.end() == Some(&End::Complete);
+        if wave.pending && !whole || shards_missing(self.history) {
+            let why = "in what is missing from the record others may have come back later";
+            return unknown(why.into());
+        }
+        let herd = self.herd(wave, wave.back);
+        let mut ruling = chance::span(&herd, limit, measured);
+        if ruling.outcome == Outcome::Fail && self.late_herd() {
+            let due = wave.span.due;
+            if due >= limit || chance::span(&herd, limit, due).outcome != Outcome::Fail {
+                ruling = unknown(HERD_WAS_LATE.into());
+            }
+        }
+        ruling.why = format!(
+            "{} reconnects dialled within {} and opened within {}; {}",
+            wave.back,
+            text(wave.span.dialled),
+            text(wave.span.reached),
+            ruling.why
+        );
+        ruling
+    }
+
+    fn peak(&self, outage: &OutageSpan, waves: &[&Measured]) -> Finding {
+        let terms = &self.history.header.terms;
+        let ruled = waves.iter().map(|w| (*w, self.wave_peak(w)));
+        let worst = ruled.max_by(|(a, x), (b, y)| {
+            (x.outcome, a.share())
+                .partial_cmp(&(y.outcome, b.share()))
+                .unwrap_or(std::cmp::Ordering::Equal)
+        });
+        let window = text(terms.peak_window);
+        let measured = |w: &Measured| format!("{} in {window}", percent(w.share()));
+        let mut finding = self.timing(Check::Peak, outage, worst, measured);
+        finding.limit = format!("at most {} in {window}", percent(terms.max_peak));
+        finding
+    }
+
+    fn wave_peak(&self, wave: &Measured) -> Ruling {
+        let terms = &self.history.header.terms;
+        let (window, limit) = (terms.peak_window, terms.max_peak);
+        if wave.clients < LEAST_PEAK {
+            return Ruling {
+                outcome: Outcome::Pass,
+                why: format!("not judged: under {LEAST_PEAK} clients"),
+            };
+        }
+        let share = wave.share();
+        if share <= limit {
+            return match wave.peak.dialled {
+                0 => Ruling {
+                    outcome: Outcome::Unknown,
+                    why: "no attempt got past the TCP connect".into(),
+                },
+                _ => pass(),
+            };
+        }
+        let herd = self.herd(wave, wave.clients);
+        let mut ruling = chance::peak(&herd, window, limit, share);
+        if ruling.outcome == Outcome::Fail && self.late_herd() {
+            let due = wave.peak.due as f64 / f64::from(wave.clients);
+            if due <= limit || chance::peak(&herd, window, limit, due).outcome != Outcome::Fail {
+                ruling = Ruling {
+                    outcome: Outcome::Unknown,
+                    why: HERD_WAS_LATE.into(),
+                };
+            }
+        }
+        ruling.why = format!(
+            "{} attempts of {} clients got past the TCP connect within {}; {}",
+            wave.peak.dialled.max(wave.peak.reached),
+            wave.clients,
+            text(window),
+            ruling.why
+        );
+        ruling
+    }
+
+    /// The worst wave's ruling as the outage's answer, unless too few clients dropped for any (rule 5 of judgement).
+    fn timing(
+        &self,
+        check: Check,
+        outage: &OutageSpan,
+        worst: Option<(&Measured, Ruling)>,
+        measured: impl Fn(&Measured) -> String,
+    ) -> Finding {
+        let several = outage.waves.len() > 1;
+        let mut finding = Finding {
+            check,
+            outage: Some(outage.outage),
+            outcome: Outcome::Unknown,
+            measured: worst.as_ref().map_or("nothing".into(), |(w, _)| {
+                let of = format!(" (wave {})", w.wave);
+                measured(w) + if several { &of } else { "" }
+            }),
+            limit: String::new(),
+            why: String::new(),
+        };
+        match (worst, self.partial(outage)) {
+            (_, Some(partial)) => finding.why = partial,
+            (None, None) => finding.why = "no wave was big enough to be judged".into(),
+            (Some((wave, ruling)), None) => {
+                finding.outcome = ruling.outcome;
+                finding.why = if several && !ruling.why.is_empty() {
+                    format!("wave {}: {}", wave.wave, ruling.why)
+                } else {
+                    ruling.why
+                };
+            }
+        }
+        finding
+    }
+
+    fn herd(&self, wave: &Measured, clients: u32) -> Herd<'_> {
+        Herd {
+            name: &self.history.header.terms.policy_name,
+            policy: self.policy.clone(),
+            clients,
+            down: wave.down,
+        }
+    }
+
+    /// Rule 5: why an outage that hit too few clients proves nothing, unless the user asked for no more.
+    fn partial(&self, outage: &OutageSpan) -> Option<String> {
+        let all = self.history.clients.len();
+        let dropped = facts::count_clients(self.timeline.of_outage(outage.outage).iter());
+        let few = f64::from(dropped) < LEAST_DROPPED * all as f64;
+        let asked = self.history.header.terms.share < 1.0;
+        (few && !asked && outage.outage > 0)
+            .then(|| format!("{dropped} of {all} dropped; if no more was meant, say so with share"))
+    }
+
+    fn unseen_outage(&self, outage: u32) -> Vec<Finding> {
+        let checks = [
+            Check::ReconnectSpread,
+            Check::Peak,
+            Check::AllReconnected,
+            Check::Recovery,
+        ];
+        let finding = |check| Finding {
+            check,
+            outage: Some(outage),
+            outcome: Outcome::Unknown,
+            measured: "nothing".into(),
+            limit: String::new(),
+            why: self.unseen(),
+        };
+        checks.map(finding).into()
+    }
+
+    /// Why an outage was not seen (rule 4 of the house: nothing observed is Unknown).
+    fn unseen(&self) -> String {
+        let clients = self.history.clients.len();
+        match self.history.end() {
+            Some(End::NotConnected { connected }) => format!(
+                "only {connected} of {clients} clients could connect, so nothing was restarted"
+            ),
+            Some(End::NotPrimed { primed }) => format!(
+                "only {primed} of {clients} clients received a priming event, so nothing was restarted"
+            ),
+            Some(End::NoRestart) => "nobody restarted the server within the limit".into(),
+            Some(End::Interrupted { .. }) => "interrupted before the outage".into(),
+            Some(End::Broken { why }) => format!("the run broke off before the outage: {why}"),
+            None => "the record ends before the outage".into(),
+            Some(End::Complete) => match self.history.header.terms.trigger {
+                TriggerKind::Child | TriggerKind::Command => {
+                    "no outage seen: no client lost its connection after a trigger".into()
+                }
+                TriggerKind::Wait => "no outage seen while herd waited for one".into(),
+            },
+        }
+    }
+
+    /// Whether herd's own lag makes its timing doubtful (rule 7 of judgement).
+    fn late_herd(&self) -> bool {
+        self.generator != Outcome::Pass
+    }
+
+    /// Why the client of an absence stopped for good, where it did.
+    fn quit(&self, row: &Return) -> Option<&Quit> {
+        let (_, client) = timeline::client(self.history, row.client)?;
+        client.quit.as_ref().map(|(_, why)| why)
+    }
+
+    /// From a client's own drop until it was caught up (rule 21 of judgement).
+    fn recovery(&self, row: &Return) -> Option<Duration> {
+        let (index, _) = timeline::client(self.history, row.client)?;
+        let caught_up = self.delivery.caught_up.get(index)?.get(row.session?)?;
+        caught_up.map(|at| at.since(row.dropped))
+    }
+
+    /// Rule 8: says what was assumed of the clients.
+    fn assume(&self, finding: &mut Finding) {
+        let terms = &self.history.header.terms;
+        if terms.policy_source == PolicySource::Named || finding.check == Check::Relapse {
+            return;
+        }
+        if !finding.why.is_empty() {
+            finding.why.push_str(". ");
+        }
+        finding.why.push_str(&format!(
+            "assumes {}; the policy of your real clients is not known, use --backoff",
+            terms.policy_name
+        ));
+    }
+}
+
+const HERD_WAS_LATE: &str = "but herd itself was late (see generator), and by the instants at which it should have \
+                             dialled this would not fail";
+
+fn pass() -> Ruling {
+    Ruling {
+        outcome: Outcome::Pass,
+        why: String::new(),
+    }
+}
+
+fn shards_missing(history: &History) -> bool {
+    history.shards.len() < history.header.shard.of as usize
+}

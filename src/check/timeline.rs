@@ -1,12 +1,29 @@
-//! Who was away when: drops, waves, outages and returns, read off the history. No limit is known here.
+//! Who was away when: drops, waves, outages and returns, read off the history.
+//!
+//! Of limits it knows only what makes a wave big enough to be judged, because where herd waits for somebody else's
+//! restart the first such wave is the outage's beginning. What a wave is worth is `check/reconnect.rs`'s business.
+
+use std::collections::HashSet;
+use std::ops::Range;
+use std::time::Duration;
 
 use crate::check::Return;
-use crate::history::{Elapsed, History};
+use crate::history::{
+    Attempt, Cause, Client, ClientId, Elapsed, Entry, History, Mark, TriggerKind,
+};
+
+/// A session shorter than this that delivered nothing is no reconnect (rule 1 of judgement).
+pub const FLAP: Duration = Duration::from_secs(1);
+
+/// A pause between drops longer than this starts a new wave; what drops later than this after the server was ready
+/// again is no longer the trigger's doing.
+pub const PAUSE: Duration = Duration::from_secs(1);
 
 /// What the other parts of the judge need to know of time.
 #[derive(Debug, Clone, Default)]
 pub struct Timeline {
-    /// Every outage, in order.
+    /// Every outage that was seen, in order. Outage 0 is there only where clients were dropped before the first
+    /// trigger.
     pub outages: Vec<OutageSpan>,
     /// Every loss of connection and what followed, by outage, wave, client. A flapped session ends no absence: its
     /// client is still away, and it gets no row of its own.
@@ -18,9 +35,9 @@ pub struct Timeline {
 /// One outage: from its trigger (or first drop) on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OutageSpan {
-    /// From 1.
+    /// From 1; 0 = before the first trigger.
     pub outage: u32,
-    /// When it was triggered; none where it began by itself.
+    /// When it was triggered (or, waiting, began to be waited for); none where it began by itself.
     pub trigger: Option<Elapsed>,
     /// The old process was reaped, or the probe first failed.
     pub gone: Option<Elapsed>,
@@ -45,6 +62,21 @@ pub struct WaveSpan {
     pub dropped: u32,
     /// Whether the trigger caused it; if not, it is a relapse (rule 3 of judgement).
     pub triggered: bool,
+    /// When the target was first ready at or after the first drop; none where nothing says so.
+    pub ready: Option<Elapsed>,
+}
+
+impl WaveSpan {
+    /// Whether it is judged by itself: at least 5 % of the clients, and at least two (rule 3 of judgement).
+    #[must_use]
+    pub fn judged(&self, clients: usize) -> bool {
+        self.dropped as usize >= least_judged(clients)
+    }
+}
+
+/// How many clients make a wave that is judged.
+fn least_judged(clients: usize) -> usize {
+    clients.div_ceil(20).max(2).min(clients.max(1))
 }
 
 /// Where a session stands.
@@ -62,7 +94,288 @@ impl Timeline {
     /// Reads it off a history.
     #[must_use]
     pub fn new(history: &History) -> Self {
-        let _ = history;
-        Self::default()
+        let mut timeline = Self::default();
+        let mut absences = Vec::new();
+        for (index, client) in history.clients.iter().enumerate() {
+            let flapped = flapped(client, history);
+            absences.extend(absences_of(index, client, &flapped));
+            let place = |flapped| Place {
+                flapped,
+                ..Place::default()
+            };
+            timeline
+                .sessions
+                .push(flapped.into_iter().map(place).collect());
+        }
+        absences.sort_by_key(|a| (a.at, a.client));
+        let starts = starts(history, &absences);
+        settle_half_open(&mut absences, &starts);
+        absences.sort_by_key(|a| (a.at, a.client));
+
+        let mut rest = absences.as_slice();
+        for (place, start) in starts.iter().enumerate() {
+            let next = starts.get(place + 1);
+            let until = next.map_or(Elapsed(u64::MAX), |n| n.at);
+            let (mine, later) = rest.split_at(rest.partition_point(|a| a.at < until));
+            rest = later;
+            if start.outage > 0 || !mine.is_empty() {
+                timeline.outage(history, *start, until.min(history.horizon), mine);
+            }
+        }
+        timeline
+            .returns
+            .sort_by_key(|r| (r.outage, r.wave, r.client, r.dropped));
+        timeline
+    }
+
+    /// The returns of one wave.
+    #[must_use]
+    pub fn of_wave(&self, outage: u32, wave: u32) -> &[Return] {
+        let wanted = (outage, wave);
+        let from = self
+            .returns
+            .partition_point(|r| (r.outage, r.wave) < wanted);
+        let to = self
+            .returns
+            .partition_point(|r| (r.outage, r.wave) <= wanted);
+        &self.returns[from..to]
+    }
+
+    /// The returns of one outage.
+    #[must_use]
+    pub fn of_outage(&self, outage: u32) -> &[Return] {
+        let from = self.returns.partition_point(|r| r.outage < outage);
+        let to = self.returns.partition_point(|r| r.outage <= outage);
+        &self.returns[from..to]
+    }
+
+    fn outage(&mut self, history: &History, start: Start, until: Elapsed, mine: &[Absence]) {
+        let mark = |wanted: fn(&Mark) -> Option<u32>, from: Elapsed| {
+            let found = |(at, m): &(Elapsed, Mark)| {
+                (wanted(m) == Some(start.outage) && *at >= from).then_some(*at)
+            };
+            history.marks.iter().filter_map(found).min()
+        };
+        let ready = |from| match start.outage {
+            0 => None,
+            _ => mark(ready_of, from),
+        };
+        let mut outage = OutageSpan {
+            outage: start.outage,
+            trigger: start.trigger,
+            gone: mark(gone_of, Elapsed::ZERO),
+            ready: ready(Elapsed::ZERO),
+            until,
+            waves: Vec::new(),
+        };
+        let mut seen = HashSet::new();
+        for drops in mine.chunk_by(|a, b| b.at.since(a.at) <= PAUSE) {
+            let wave = outage.waves.len() as u32 + 1;
+            let clients: HashSet<usize> = drops.iter().map(|a| a.client).collect();
+            let first_drop = drops[0].at;
+            let again = clients.intersection(&seen).count();
+            let triggered = match history.header.terms.trigger {
+                _ if start.outage == 0 => false,
+                TriggerKind::Child => outage.ready.is_none_or(|r| first_drop <= r + PAUSE),
+                // Pods rolled one after the other drop each client once.
+                TriggerKind::Command | TriggerKind::Wait => again * 2 <= clients.len(),
+            };
+            outage.waves.push(WaveSpan {
+                wave,
+                first_drop,
+                last_drop: drops[drops.len() - 1].at,
+                dropped: clients.len() as u32,
+                triggered,
+                ready: ready(first_drop),
+            });
+            seen.extend(clients);
+            for absence in drops {
+                self.returns.push(absence.row(history, start.outage, wave));
+                for session in absence.sessions.clone() {
+                    let place = &mut self.sessions[absence.client][session];
+                    (place.outage, place.wave) = (start.outage, wave);
+                }
+            }
+        }
+        self.outages.push(outage);
     }
 }
+
+/// The dials of one return, from the drop to the reconnect.
+#[must_use]
+pub fn dials<'a>(client: &'a Client, row: &Return) -> &'a [Attempt] {
+    let end = match row.session {
+        Some(session) => client.sessions[session].attempt + 1,
+        None => client.attempts.len(),
+    };
+    &client.attempts[end - row.attempts as usize..end]
+}
+
+/// The client with this number.
+#[must_use]
+pub fn client(history: &History, id: ClientId) -> Option<(usize, &Client)> {
+    let index = history.clients.binary_search_by_key(&id, |c| c.id).ok()?;
+    Some((index, &history.clients[index]))
+}
+
+/// One client's loss of its connection, before it is known which outage it belongs to.
+#[derive(Debug)]
+struct Absence {
+    client: usize,
+    at: Elapsed,
+    /// When the lost session was opened, where it ended half-open and was really lost earlier.
+    half_open: Option<Elapsed>,
+    /// The sessions that came of it: flapped ones, then the reconnect.
+    sessions: Range<usize>,
+    /// Whether the last of these is a reconnect.
+    back: bool,
+    dials: Range<usize>,
+}
+
+impl Absence {
+    fn row(&self, history: &History, outage: u32, wave: u32) -> Return {
+        Return {
+            outage,
+            wave,
+            client: history.clients[self.client].id,
+            dropped: self.at,
+            session: self.back.then(|| self.sessions.end - 1),
+            attempts: self.dials.len() as u32,
+        }
+    }
+}
+
+/// Rule 1, for each session. Only where one was short are the receipts read.
+fn flapped(client: &Client, history: &History) -> Vec<bool> {
+    let short = client.sessions.iter().map(|s| {
+        let end = s.closed.as_ref().map_or(history.horizon, |(at, _)| *at);
+        end.since(s.opened) < FLAP
+    });
+    let mut flapped: Vec<bool> = short.collect();
+    if flapped.contains(&true) {
+        for entry in client.entries(history) {
+            if let Entry::Receipt(receipt) = entry
+                && let Some(flapped) = flapped.get_mut(receipt.session)
+            {
+                *flapped = false;
+            }
+        }
+    }
+    flapped
+}
+
+fn absences_of(index: usize, client: &Client, flapped: &[bool]) -> Vec<Absence> {
+    let mut absences = Vec::new();
+    for (place, session) in client.sessions.iter().enumerate() {
+        let Some(at) = session.dropped().filter(|_| !flapped[place]) else {
+            continue;
+        };
+        let back = (place + 1..flapped.len()).find(|s| !flapped[*s]);
+        let first_dial = session.attempt + 1;
+        absences.push(Absence {
+            client: index,
+            at,
+            half_open: matches!(session.closed, Some((_, Cause::HalfOpen)))
+                .then_some(session.opened),
+            sessions: place + 1..back.map_or(flapped.len(), |b| b + 1),
+            back: back.is_some(),
+            dials: first_dial
+                ..back.map_or(client.attempts.len(), |b| client.sessions[b].attempt + 1),
+        });
+    }
+    absences
+}
+
+/// Where an outage begins.
+#[derive(Debug, Clone, Copy)]
+struct Start {
+    outage: u32,
+    trigger: Option<Elapsed>,
+    at: Elapsed,
+    /// What a half-open session dates from where nothing else dropped.
+    cut: Option<Elapsed>,
+}
+
+/// Where each outage begins, outage 0 first: at its trigger, or, where herd waits for somebody else, with the first
+/// wave after that which is big enough to be judged. An outage that was waited for and never came isn't in it.
+fn starts(history: &History, absences: &[Absence]) -> Vec<Start> {
+    let mut starts = vec![Start {
+        outage: 0,
+        trigger: None,
+        at: Elapsed::ZERO,
+        cut: None,
+    }];
+    let plain: Vec<&Absence> = absences.iter().filter(|a| a.half_open.is_none()).collect();
+    let waves: Vec<_> = plain.chunk_by(|a, b| b.at.since(a.at) <= PAUSE).collect();
+    let triggers = history.marks.iter().filter_map(|(at, mark)| match mark {
+        Mark::Trigger { outage } => Some((*outage, *at)),
+        _ => None,
+    });
+    // Merged shards tell of the same trigger more than once: the first counts.
+    let mut triggers: Vec<_> = triggers.collect();
+    triggers.sort_unstable();
+    triggers.dedup_by_key(|(outage, _)| *outage);
+    for (outage, trigger) in triggers {
+        let at = match history.header.terms.trigger {
+            TriggerKind::Child | TriggerKind::Command => Some(trigger),
+            TriggerKind::Wait => waves
+                .iter()
+                .filter_map(|wave| {
+                    let after = wave.partition_point(|a| a.at < trigger);
+                    let clients: HashSet<_> = wave[after..].iter().map(|a| a.client).collect();
+                    (clients.len() >= least_judged(history.clients.len())).then(|| wave[after].at)
+                })
+                .next(),
+        };
+        let cut = match history.header.terms.trigger {
+            TriggerKind::Child | TriggerKind::Command => Some(trigger),
+            TriggerKind::Wait => None,
+        };
+        starts.extend(at.map(|at| Start {
+            outage,
+            trigger: Some(trigger),
+            at,
+            cut,
+        }));
+    }
+    starts
+}
+
+/// Rule 5: a half-open session was lost when the others were, not when herd noticed.
+fn settle_half_open(absences: &mut [Absence], starts: &[Start]) {
+    let plain: Vec<Elapsed> = absences
+        .iter()
+        .filter(|a| a.half_open.is_none())
+        .map(|a| a.at)
+        .collect();
+    for absence in absences {
+        let Some(opened) = absence.half_open else {
+            continue;
+        };
+        let start = starts[starts.partition_point(|s| s.at <= absence.at).max(1) - 1];
+        let from = start.at.max(opened);
+        let cut = plain[plain.partition_point(|at| *at < from)..].first();
+        absence.at = cut
+            .filter(|at| **at <= absence.at)
+            .copied()
+            .or(start.cut.filter(|at| *at >= opened))
+            .unwrap_or(absence.at);
+    }
+}
+
+fn ready_of(mark: &Mark) -> Option<u32> {
+    match mark {
+        Mark::Ready { outage } => Some(*outage),
+        _ => None,
+    }
+}
+
+fn gone_of(mark: &Mark) -> Option<u32> {
+    match mark {
+        Mark::Gone { outage } => Some(*outage),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests;

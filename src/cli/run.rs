@@ -106,7 +106,7 @@ struct PublishArgs {
     /// Publish by one POST an event to this http:// URL
     #[arg(long, value_name = "URL")]
     publish_url: Option<String>,
-    /// What to publish: {payload} is a JSON object with herd's number, {seq} the number alone [default: {payload}]
+    /// What to publish: {payload} is a JSON object with herd's number as seq, {seq} the number alone [default: {payload}]
     #[arg(long, value_name = "TEMPLATE")]
     publish_body: Option<String>,
     /// Publish by one long-lived command, by sh -c, that gets a line an event on stdin

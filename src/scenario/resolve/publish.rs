@@ -26,9 +26,9 @@ impl Draft {
         }
         if let Some(Given { value, origin }) = &draft.body
             && !holds(value, "seq")
-            && !holds(value, "payload")
+            && !holds(&value.replace("\"{payload}\"", ""), "payload")
         {
-            let what = "without {seq} or {payload} no event could be told from another; put one in";
+            let what = "without {seq}, or {payload} outside quotes, no event could be told from another; put one in";
             return Err(self.refuse(origin, what));
         }
         Ok(Publish {

@@ -1,0 +1,178 @@
+//! Clauses that tell people what happened to the first offending pair of a kind. They decide nothing. What a server
+//! sent is escaped: it is untrusted text.
+
+use super::catalogue::Catalogue;
+use super::presence::Presence;
+use crate::check::{Offender, ResumeOutcome, Wrong};
+use crate::history::{Client, Elapsed, EventIx, History, Receipt};
+
+/// An event as people know it: herd's number from 1, else its id.
+fn name(history: &History, event: EventIx) -> String {
+    let event = history.event(event);
+    match (event.seq.filter(|s| history.header.owns(*s)), &event.id) {
+        (Some(seq), _) => history.header.shown(seq).to_string(),
+        (None, Some(id)) => id.escape_debug().to_string(),
+        (None, None) => "without an id".into(),
+    }
+}
+
+fn seconds(at: Elapsed) -> String {
+    format!("{:.3} s", at.micros() as f64 / 1e6)
+}
+
+/// What happened with a receipt that counts against the server.
+pub(super) fn receipt(
+    history: &History,
+    client: &Client,
+    wrong: Wrong,
+    receipt: Receipt,
+) -> String {
+    let event = history.event(receipt.event);
+    let (who, what, at) = (
+        client.id.0,
+        name(history, receipt.event),
+        seconds(receipt.at),
+    );
+    let session = client.sessions.get(receipt.session);
+    let cursor = session.and_then(|s| s.resumed_from);
+    match wrong {
+        Wrong::Duplicated if cursor == Some(receipt.event) => {
+            format!(
+                "client {who} resumed from {what} and got {what} again: the replay includes the cursor's own event"
+            )
+        }
+        Wrong::Duplicated => format!("client {who} got event {what} again at {at}"),
+        Wrong::Late => format!(
+            "client {who} got event {what} only at {at}, past the settle limit of {:?}",
+            history.header.terms.settle
+        ),
+        Wrong::Reordered => {
+            format!("client {who} got event {what} at {at}, after one that comes later")
+        }
+        Wrong::Unexpected
+            if event
+                .seq
+                .is_some_and(|s| history.publications.contains_key(&s)) =>
+        {
+            format!(
+                "client {who} got event {what} at {at} although its publication was definitely refused"
+            )
+        }
+        Wrong::Unexpected => {
+            format!("client {who} got event {what} at {at}, which was never published")
+        }
+        Wrong::Conflict => format!(
+            "client {who} got another content under id {} at {at}",
+            event.id.as_deref().unwrap_or("").escape_debug()
+        ),
+        Wrong::Lost => format!("client {who} never got event {what}"),
+    }
+}
+
+/// A client that got two items in another order than at most others.
+pub(super) fn disagreement(history: &History, offender: &Offender) -> String {
+    let what = match (offender.seq, &offender.id) {
+        (Some(seq), _) => history.header.shown(seq).to_string(),
+        (None, id) => id.as_deref().unwrap_or("").escape_debug().to_string(),
+    };
+    format!(
+        "client {} got event {what} after one that most clients got later",
+        offender.client.0
+    )
+}
+
+/// Frames that the profile could not read, as a hint: the first client's first ones.
+pub(super) fn unread(history: &History) -> Option<String> {
+    let client = history.clients.iter().find(|c| !c.unread.is_empty())?;
+    let frames: Vec<String> = client
+        .unread
+        .iter()
+        .take(3)
+        .map(|(_, text)| format!("\"{}\"", text.escape_debug()))
+        .collect();
+    Some(format!(
+        "client {} could not read {}",
+        client.id.0,
+        frames.join(", ")
+    ))
+}
+
+/// A client that lost something.
+pub(super) struct Loss<'a> {
+    pub(super) history: &'a History,
+    pub(super) catalogue: &'a Catalogue<'a>,
+    pub(super) client: &'a Client,
+    pub(super) presence: &'a Presence,
+    /// The items, in the order in which they became known; not empty.
+    pub(super) lost: &'a [u32],
+    /// Of its sessions.
+    pub(super) outcomes: &'a [Option<ResumeOutcome>],
+}
+
+impl Loss<'_> {
+    /// Who lost what, and what its session looked like.
+    pub(super) fn explain(&self) -> String {
+        let who = self.client.id.0;
+        let first = self.lost[0];
+        let Some((index, session)) = self.session(first) else {
+            return format!("client {who} never got event {}", self.item(first));
+        };
+        let replayed = self.catalogue.before(session.dialled);
+        let missed: Vec<u32> = self
+            .lost
+            .iter()
+            .copied()
+            .filter(|x| *x < replayed)
+            .collect();
+        let (Some(from), Some(last)) = (session.resumed_from, missed.last()) else {
+            return format!(
+                "client {who} never got event {}, known at {} while it was connected (session {})",
+                self.item(first),
+                seconds(self.catalogue.item(first).known),
+                index + 1
+            );
+        };
+        let cursor = name(self.history, from);
+        let span = if missed.len() == 1 {
+            self.item(first)
+        } else {
+            format!("{}..{}", self.item(first), self.item(*last))
+        };
+        let part = if missed.len() as u32 == last - first + 1 {
+            format!("nothing of {span}")
+        } else {
+            format!("not {} of {span}", missed.len())
+        };
+        let cause = match self.outcomes.get(index).copied().flatten() {
+            Some(ResumeOutcome::MissedReset) if missed.len() == 1 => "one left out of the replay",
+            Some(ResumeOutcome::MissedReset) => {
+                "history gone or cursor not understood, no reset sent"
+            }
+            Some(ResumeOutcome::NeverResumed) => "connected, but served nothing",
+            _ => "no reset sent",
+        };
+        format!("client {who} resumed from {cursor} and got {part}: {cause}")
+    }
+
+    /// The session in which an item became overdue.
+    fn session(&self, x: u32) -> Option<(usize, &crate::history::Session)> {
+        let deadline = self.presence.deadline(self.catalogue.item(x).known)?;
+        let window = self
+            .presence
+            .windows
+            .iter()
+            .rev()
+            .find(|w| w.opened < deadline)?;
+        let mut sessions = self.client.sessions.iter().enumerate();
+        sessions.find(|(_, s)| s.opened == window.opened)
+    }
+
+    fn item(&self, x: u32) -> String {
+        let item = self.catalogue.item(x);
+        match (item.seq, item.id) {
+            (Some(seq), _) => self.history.header.shown(seq).to_string(),
+            (None, Some(id)) => id.escape_debug().to_string(),
+            (None, None) => "that no client got (a hole in the ids)".into(),
+        }
+    }
+}

@@ -1,0 +1,289 @@
+//! What the counts mean: the three answers, with the reasons why something could not be judged. A count that gates is a
+//! Fail whatever else is missing; without one, every reason not to have seen enough makes the answer Unknown.
+
+use super::Exposure;
+use super::catalogue::Catalogue;
+use super::explain;
+use super::walk::Totals;
+use crate::check::timeline::Timeline;
+use crate::check::{Check, Finding, Outcome, Wrong};
+use crate::history::{DeliveryMode, End, History, PublicationKind, Source};
+
+/// Everything that the answers rest on.
+pub(super) struct Case<'a> {
+    pub(super) history: &'a History,
+    pub(super) timeline: &'a Timeline,
+    pub(super) catalogue: &'a Catalogue<'a>,
+    pub(super) totals: &'a Totals,
+    /// Of each outage of the timeline.
+    pub(super) exposures: &'a [Exposure],
+}
+
+/// How many first offences a finding tells.
+const TOLD: usize = 3;
+
+impl Case<'_> {
+    pub(super) fn findings(&self) -> Vec<Finding> {
+        vec![self.exactly_once(), self.order(), self.resets()]
+    }
+
+    /// What counts against the server under the delivery that must hold. What the server stored under a reused id or
+    /// never should have sent counts in every mode. Where herd publishes, agreement asks for nothing less than
+    /// exactly-once: the numbers are there.
+    fn gates(&self, wrong: Wrong) -> bool {
+        let mode = self.history.header.terms.delivery;
+        match wrong {
+            Wrong::Lost | Wrong::Late => mode != DeliveryMode::AtMostOnce,
+            Wrong::Duplicated => mode != DeliveryMode::AtLeastOnce,
+            Wrong::Unexpected | Wrong::Conflict => true,
+            Wrong::Reordered => false,
+        }
+    }
+
+    fn exactly_once(&self) -> Finding {
+        let facts = &self.totals.facts;
+        let counts = [
+            (Wrong::Lost, facts.lost, "lost"),
+            (Wrong::Late, facts.late, "late"),
+            (Wrong::Duplicated, facts.duplicated, "duplicated"),
+            (Wrong::Unexpected, facts.unexpected, "unexpected"),
+            (Wrong::Conflict, facts.conflict, "in conflict"),
+        ];
+        let list = |gating: bool| {
+            let listed = counts
+                .iter()
+                .filter(|(wrong, n, _)| *n > 0 && self.gates(*wrong) == gating);
+            let parts: Vec<String> = listed.map(|(_, n, word)| format!("{n} {word}")).collect();
+            parts.join(", ")
+        };
+        let (wrong, allowed) = (list(true), list(false));
+        let mut measured = if wrong.is_empty() {
+            format!("0 of {} pairs wrong", facts.expected)
+        } else {
+            wrong.clone()
+        };
+        if !allowed.is_empty() {
+            measured += &format!("; allowed: {allowed}");
+        }
+        if self.agreement_only() {
+            measured.insert_str(0, "agreement: ");
+        }
+        let told = counts.iter().filter(|(wrong, _, _)| self.gates(*wrong));
+        let examples = told
+            .filter_map(|(wrong, _, _)| self.totals.examples.get(wrong))
+            .cloned();
+        let why = examples.take(TOLD).collect();
+        self.finding(
+            Check::ExactlyOnce,
+            wrong.is_empty(),
+            measured,
+            why,
+            self.unseen_pairs(),
+        )
+    }
+
+    fn order(&self) -> Finding {
+        let (wrong, seen) = (self.totals.facts.reordered, self.totals.compared);
+        let measured = if wrong == 0 {
+            format!("0 of {seen} receipts out of order")
+        } else {
+            format!("{wrong} reordered")
+        };
+        let mut unseen = self.unseen();
+        if seen == 0 {
+            unseen.push("no client received two events to compare".into());
+        }
+        let why = self.totals.examples.get(&Wrong::Reordered);
+        self.finding(
+            Check::Order,
+            wrong == 0,
+            measured,
+            why.cloned().into_iter().collect(),
+            unseen,
+        )
+    }
+
+    /// Rule 17. The longest absence in events is what the server has to keep so that nobody must reload.
+    fn resets(&self) -> Finding {
+        let (told, most) = (self.totals.told, self.history.header.terms.max_resets);
+        let measured = format!("{told} told to reload");
+        let mut why = Vec::new();
+        if told > 0 {
+            why.push(format!(
+                "{} pairs are covered by a reload; the longest absence of a client told to reload was {} events: keep at least {}",
+                self.totals.facts.reset, self.totals.longest_absence, self.totals.longest_absence
+            ));
+        }
+        let mut finding = self.finding(
+            Check::Resets,
+            told <= most,
+            measured,
+            why.clone(),
+            self.unseen(),
+        );
+        finding.limit = most.to_string();
+        if finding.outcome == Outcome::Pass {
+            finding.why = why.concat();
+        }
+        finding
+    }
+
+    fn finding(
+        &self,
+        check: Check,
+        holds: bool,
+        measured: String,
+        against: Vec<String>,
+        unseen: Vec<String>,
+    ) -> Finding {
+        let (outcome, why) = match (holds, unseen.is_empty()) {
+            (false, _) => (Outcome::Fail, against),
+            (true, false) => (Outcome::Unknown, unseen),
+            (true, true) => (Outcome::Pass, Vec::new()),
+        };
+        Finding {
+            check,
+            outage: None,
+            outcome,
+            measured,
+            limit: "0".into(),
+            why: why.join("; "),
+        }
+    }
+
+    /// Why the run as a whole does not show enough for a Pass of anything.
+    fn unseen(&self) -> Vec<String> {
+        let (history, of) = (self.history, self.history.header.clients);
+        let mut unseen = Vec::new();
+        let shards = history.header.shard.of;
+        if history.shards.len() < shards as usize {
+            unseen.push(format!(
+                "only {} of {shards} shards are here",
+                history.shards.len()
+            ));
+        }
+        match history.end() {
+            Some(End::Complete) => {
+                if self.timeline.returns.is_empty() {
+                    unseen.push("no outage was seen: no client lost its connection".into());
+                }
+            }
+            None => {
+                unseen.push("the history is truncated: herd was killed, or the file was cut".into())
+            }
+            Some(End::Interrupted { .. }) => {
+                unseen.push("the history is truncated: the run was interrupted".into())
+            }
+            Some(End::NotConnected { connected }) => unseen.push(format!(
+                "only {connected} of {of} clients could connect, so nothing was restarted"
+            )),
+            Some(End::NotPrimed { primed }) => {
+                unseen.push(format!(
+                    "only {primed} of {of} clients received a priming event, so nothing was restarted: see whether --id and --seq point at the right places"
+                ));
+                unseen.extend(explain::unread(history));
+            }
+            Some(End::NoRestart) => {
+                unseen.push("nobody restarted the server within the limit".into())
+            }
+            Some(End::Broken { why }) => {
+                unseen.push(format!("the run was broken off: {}", why.escape_debug()))
+            }
+        }
+        unseen
+    }
+
+    /// Why pairs in particular could not be judged.
+    fn unseen_pairs(&self) -> Vec<String> {
+        let mut unseen = self.unseen();
+        let planned = matches!(self.history.end(), Some(End::Complete));
+        if planned && self.catalogue.items.is_empty() {
+            unseen.push(self.nothing().into());
+        } else if planned {
+            self.not_exercised(&mut unseen);
+        }
+        if self.totals.unobserved > 0 {
+            unseen.push(format!(
+                "{} pairs were still within the settle limit of {:?} when the run ended",
+                self.totals.unobserved, self.history.header.terms.settle
+            ));
+        }
+        if self.history.header.terms.source == Source::Others {
+            self.not_identified(&mut unseen);
+        }
+        unseen
+    }
+
+    fn nothing(&self) -> &'static str {
+        let mut publications = self.history.publications.values();
+        let published = publications.any(|p| p.kind == PublicationKind::Expected);
+        match (self.history.header.terms.source, published) {
+            (Source::Others, _) => "no event was seen",
+            (Source::Herd, true) => "no publication was accepted",
+            (Source::Herd, false) => "nothing was published",
+        }
+    }
+
+    /// Rule 15, for each outage that a trigger caused (for all of them where there was no trigger): a small drop of one
+    /// client between two events must not undo what the restart has shown, nor the first restart speak for the second.
+    fn not_exercised(&self, unseen: &mut Vec<String>) {
+        let outages = &self.timeline.outages;
+        let triggered = outages.iter().any(|o| o.trigger.is_some());
+        let counted = outages
+            .iter()
+            .zip(self.exposures)
+            .filter(|(outage, _)| outage.trigger.is_some() || !triggered);
+        if self.history.header.terms.source == Source::Others {
+            if self.exposures.iter().all(|e| e.exposed == 0) {
+                unseen.push("resume not exercised: no event was first seen while a client that came back was away".into());
+            }
+            return;
+        }
+        for (outage, exposure) in counted {
+            let (k, n, outage) = (exposure.exposed, exposure.returning, outage.outage);
+            let lost = self.timeline.returns.iter().any(|r| r.outage == outage);
+            if n == 0 && lost {
+                unseen.push(format!("nobody came back in outage {outage}"));
+            } else if n == 0 && !self.timeline.returns.is_empty() {
+                unseen.push(format!("no client lost its connection in outage {outage}"));
+            } else if k * 2 < n {
+                unseen.push(format!(
+                    "resume not exercised: in outage {outage} only {k} of {n} returning clients had a publication answered while they were away; raise --rate or --down"
+                ));
+            }
+        }
+    }
+
+    /// Whether what no client got can't be seen.
+    fn agreement_only(&self) -> bool {
+        let terms = &self.history.header.terms;
+        let seen = terms.contiguous && self.catalogue.not_contiguous.is_none();
+        terms.source == Source::Others && !seen
+    }
+
+    /// Rule 20.
+    fn not_identified(&self, unseen: &mut Vec<String>) {
+        unseen.extend(self.catalogue.not_contiguous.clone());
+        if self.catalogue.anonymous > 0 {
+            unseen.push(format!(
+                "{} events carried no id: point --id at it",
+                self.catalogue.anonymous
+            ));
+        }
+        if self.totals.silent > 0 && !self.catalogue.items.is_empty() {
+            unseen.push(format!(
+                "{} clients never received an event",
+                self.totals.silent
+            ));
+        }
+        let asks_for_all = matches!(
+            self.history.header.terms.delivery,
+            DeliveryMode::ExactlyOnce | DeliveryMode::AtLeastOnce
+        );
+        if self.agreement_only() && asks_for_all {
+            unseen.push(
+                "others publish, so an event that no client got can't be seen: declare ids contiguous, or accept --delivery agreement".into(),
+            );
+        }
+    }
+}

@@ -1,0 +1,86 @@
+//! The end of one client's pairs (rule 13): what was never delivered is lost, reset, absent or not yet due. It looks at no
+//! receipt again.
+
+use super::explain::Loss;
+use super::walk::Walk;
+use crate::check::{MAX_OFFENDERS, Offender, Wrong};
+use crate::history::End;
+
+/// How a pair ended that was never delivered.
+enum Missing {
+    Lost,
+    Reset,
+    Absent,
+    NotDue,
+}
+
+impl Walk<'_, '_> {
+    fn missing(&self, x: u32) -> Missing {
+        let history = self.scene.history;
+        let deadline = self.presence.deadline(self.scene.catalogue.item(x).known);
+        let reset = self.resets.iter().find(|(_, covered)| covered.has(x));
+        let whole = matches!(history.end(), Some(End::Complete));
+        match (deadline, reset) {
+            // Overdue before the reload was asked for: the reload doesn't undo it.
+            (Some(due), Some((at, _))) if due < *at => Missing::Lost,
+            (_, Some(_)) => Missing::Reset,
+            (Some(due), None) if due <= history.horizon => Missing::Lost,
+            (Some(_), None) => Missing::NotDue,
+            (None, None) if whole || self.client.quit.is_some() => Missing::Absent,
+            (None, None) => Missing::NotDue,
+        }
+    }
+
+    /// Ends every pair of the client.
+    pub(super) fn pairs(&mut self) {
+        let due = self.due.clone();
+        let (mut lost, mut reset, mut absent, mut not_due) = (Vec::new(), 0, 0, 0);
+        for x in self.got.missing(due.clone()) {
+            match self.missing(x) {
+                Missing::Lost => lost.push(x),
+                Missing::Reset => reset += 1,
+                Missing::Absent => absent += 1,
+                Missing::NotDue => not_due += 1,
+            }
+        }
+        let delivered = self.got.count(due) - self.late;
+        let facts = &mut self.totals.facts;
+        facts.delivered += delivered;
+        facts.late += self.late;
+        facts.lost += lost.len() as u64;
+        facts.reset += reset;
+        facts.absent += absent;
+        facts.expected += delivered + self.late + lost.len() as u64 + reset + absent;
+        if matches!(self.scene.history.end(), Some(End::Complete)) {
+            self.totals.unobserved += not_due;
+        }
+        self.told |= reset > 0;
+        self.lose(&lost);
+    }
+
+    fn lose(&mut self, lost: &[u32]) {
+        let catalogue = self.scene.catalogue;
+        if !lost.is_empty() && !self.totals.examples.contains_key(&Wrong::Lost) {
+            let loss = Loss {
+                history: self.scene.history,
+                catalogue,
+                client: self.client,
+                presence: &self.presence,
+                lost,
+                outcomes: &self.totals.resumes[self.place],
+            };
+            self.totals.examples.insert(Wrong::Lost, loss.explain());
+        }
+        for x in lost.iter().take(MAX_OFFENDERS) {
+            let item = catalogue.item(*x);
+            let offender = Offender {
+                wrong: Wrong::Lost,
+                client: self.client.id,
+                seq: item.seq,
+                id: item.id.map(Into::into),
+                at: None,
+            };
+            self.offences.push((item.known, offender));
+        }
+    }
+}

@@ -1,0 +1,90 @@
+//! Rule 17: what a full reload covers. It knows the publisher's answers and the items, no client's state.
+//!
+//! A reset covers everything up to its id where the publisher was answered with that id, in the server's own order:
+//! declared ids, else positions, else answers. An id that was answered for several publications means the last one
+//! answered before the frame. Without such an id it covers what had been sent when the frame arrived: what was answered
+//! before the dial is in the state that the client reloads, and what was in flight may come or not. Later ones are
+//! expected.
+
+use std::collections::HashMap;
+
+use super::bits::Bits;
+use super::catalogue::{Catalogue, Item};
+use crate::history::{Elapsed, EventIx, History, IdKind, Publication};
+
+/// Answers what a reset frame covers; thousands of clients get the same frame.
+#[derive(Debug)]
+pub(super) struct Covers<'a> {
+    history: &'a History,
+    answered: HashMap<&'a str, Vec<&'a Publication>>,
+    known: HashMap<EventIx, Bits>,
+}
+
+impl<'a> Covers<'a> {
+    pub(super) fn new(history: &'a History) -> Self {
+        let mut answered: HashMap<&str, Vec<&Publication>> = HashMap::new();
+        for publication in history.publications.values() {
+            if let Some(id) = publication.id.as_deref() {
+                answered.entry(id).or_default().push(publication);
+            }
+        }
+        Self {
+            history,
+            answered,
+            known: HashMap::new(),
+        }
+    }
+
+    /// The items that a frame with this event's id covers, arriving at an instant.
+    pub(super) fn of(&mut self, catalogue: &Catalogue<'_>, at: Elapsed, event: EventIx) -> Bits {
+        if let Some(known) = self.known.get(&event) {
+            return known.clone();
+        }
+        let id = self.history.event(event).id.as_deref();
+        let candidates = id.and_then(|id| Some((id, self.answered.get(id)?.as_slice())));
+        let Some((id, candidates)) = candidates else {
+            return select(catalogue, |item| sent_by(item, at));
+        };
+        let named = candidates
+            .iter()
+            .max_by_key(|p| (p.answered.is_some_and(|t| t <= at), p.answered));
+        let ids = self.history.header.terms.ids;
+        let bits = select(catalogue, |item| {
+            named.is_some_and(|named| up_to(ids, item, id, named, at))
+        });
+        if candidates.len() == 1 {
+            self.known.insert(event, bits.clone());
+        }
+        bits
+    }
+}
+
+fn select(catalogue: &Catalogue<'_>, covered: impl Fn(&Item<'_>) -> bool) -> Bits {
+    let mut bits = Bits::new(catalogue.items.len());
+    for (x, item) in catalogue.items.iter().enumerate() {
+        if covered(item) {
+            bits.add(x as u32);
+        }
+    }
+    bits
+}
+
+/// Where others publish an item has no instant of sending: it is there once it was seen.
+fn sent_by(item: &Item<'_>, at: Elapsed) -> bool {
+    if item.seq.is_none() {
+        item.known <= at
+    } else {
+        item.start <= at
+    }
+}
+
+fn up_to(ids: IdKind, item: &Item<'_>, id: &str, named: &Publication, at: Elapsed) -> bool {
+    let by_id = item.id.and_then(|own| ids.compare(own, id));
+    let by_position = item.position.zip(named.position);
+    match (by_id, by_position) {
+        (Some(by_id), _) => by_id.is_le(),
+        (None, Some((own, its))) => own <= its,
+        // Of two that overlap nobody can say whether the state holds both.
+        (None, None) => item.start <= named.answered.unwrap_or(at),
+    }
+}

@@ -1,0 +1,324 @@
+//! One client after the other: every receipt is counted as one thing, every pair ends as one thing (rule 13).
+//!
+//! Only one client's state is in memory at a time, a few bits an item. What an event means was decided in the
+//! catalogue; what the counts come to is decided in `findings.rs`.
+
+use std::collections::{BTreeMap, HashMap};
+use std::ops::Range;
+
+use super::bits::Bits;
+use super::catalogue::{Catalogue, Meaning};
+use super::explain;
+use super::order::{Order, Progress};
+use super::presence::Presence;
+use super::resets::Covers;
+use super::visit::{Holdings, Visit};
+use crate::check::timeline::Timeline;
+use crate::check::{DeliveryFacts, MAX_OFFENDERS, Offender, ResumeOutcome, Return, Wrong};
+use crate::history::{Client, Elapsed, Entry, EventIx, Fate, History, Receipt, Seq, Source};
+
+/// What all clients share.
+pub(super) struct Scene<'a> {
+    pub(super) history: &'a History,
+    pub(super) timeline: &'a Timeline,
+    pub(super) catalogue: &'a Catalogue<'a>,
+    pub(super) order: &'a Order,
+}
+
+/// What all clients come to.
+#[derive(Debug, Default)]
+pub(super) struct Totals {
+    pub(super) facts: DeliveryFacts,
+    /// Pairs still within their limit when a run ended as planned.
+    pub(super) unobserved: u64,
+    /// Receipts of items by clients that had one before.
+    pub(super) compared: u64,
+    /// Clients that received nothing that counts (observe mode).
+    pub(super) silent: u32,
+    /// Clients that the server told to reload.
+    pub(super) told: u32,
+    /// The most items that came while one of these was away, and who.
+    pub(super) longest_absence: u32,
+    pub(super) offenders: Vec<Offender>,
+    /// The first offence of each kind, told in a clause.
+    pub(super) examples: BTreeMap<Wrong, String>,
+    pub(super) resumes: Vec<Vec<Option<ResumeOutcome>>>,
+    pub(super) caught_up: Vec<Vec<Option<Elapsed>>>,
+}
+
+/// One client's state while its entries are read.
+pub(super) struct Walk<'s, 'a> {
+    pub(super) scene: &'s Scene<'a>,
+    pub(super) totals: &'s mut Totals,
+    pub(super) client: &'a Client,
+    pub(super) place: usize,
+    pub(super) presence: Presence,
+    /// Received since the last reset.
+    pub(super) held: Bits,
+    /// Received at all.
+    pub(super) got: Bits,
+    /// Covered by a reset.
+    pub(super) covered: Bits,
+    pub(super) resets: Vec<(Elapsed, Bits)>,
+    pub(super) progress: Progress,
+    /// Of items that may have several copies: those received since the last reset.
+    pub(super) copies: HashMap<u32, Vec<EventIx>>,
+    /// Of ids that were used again: the number that this client has under it since the last reset.
+    pub(super) reused: HashMap<u32, Option<Seq>>,
+    pub(super) visit: Option<Visit>,
+    pub(super) told: bool,
+    pub(super) late: u64,
+    /// The items that the client must get.
+    pub(super) due: Range<u32>,
+    pub(super) first: Option<Elapsed>,
+    pub(super) offences: Vec<(Elapsed, Offender)>,
+}
+
+impl<'s, 'a> Walk<'s, 'a> {
+    /// Reads one client's record into the totals.
+    pub(super) fn run(
+        scene: &'s Scene<'a>,
+        totals: &'s mut Totals,
+        covers: &mut Covers<'a>,
+        place: usize,
+        returns: &[&Return],
+    ) {
+        let history = scene.history;
+        let client = &history.clients[place];
+        let places = scene.timeline.sessions.get(place).map_or(&[][..], |p| p);
+        let items = scene.catalogue.items.len();
+        totals.resumes.push(vec![None; client.sessions.len()]);
+        totals.caught_up.push(vec![None; client.sessions.len()]);
+        let mut walk = Self {
+            scene,
+            totals,
+            client,
+            place,
+            presence: Presence::new(client, places, returns, history.header.terms.settle),
+            held: Bits::new(items),
+            got: Bits::new(items),
+            covered: Bits::new(items),
+            resets: Vec::new(),
+            progress: Progress::default(),
+            copies: HashMap::new(),
+            reused: HashMap::new(),
+            visit: None,
+            told: false,
+            late: 0,
+            due: match history.header.terms.source {
+                Source::Herd => 0..items as u32,
+                Source::Others => 0..0,
+            },
+            first: None,
+            offences: Vec::new(),
+        };
+        for entry in client.entries(history) {
+            match entry {
+                Entry::Session { session, .. } => walk.session(session, places),
+                Entry::Receipt(receipt) => walk.receipt(receipt),
+                Entry::Reset { at, event, session } => {
+                    let covered = covers.of(scene.catalogue, at, event);
+                    walk.reset(session, at, covered);
+                }
+            }
+        }
+        walk.leave();
+        walk.pairs();
+        walk.finish();
+    }
+
+    fn holdings(&self) -> Holdings<'_> {
+        Holdings {
+            held: &self.held,
+            covered: &self.covered,
+        }
+    }
+
+    fn session(&mut self, index: usize, places: &[crate::check::timeline::Place]) {
+        self.leave();
+        if let Some(session) = self.client.sessions.get(index) {
+            let flapped = places.get(index).is_some_and(|p| p.flapped);
+            let visit = Visit::new(
+                index,
+                session,
+                flapped,
+                self.scene.catalogue,
+                &self.holdings(),
+            );
+            self.visit = Some(visit);
+        }
+    }
+
+    /// The session that was being read is over.
+    fn leave(&mut self) {
+        let Some(visit) = self.visit.take() else {
+            return;
+        };
+        let session = &self.client.sessions[visit.index];
+        let end = self
+            .presence
+            .windows
+            .iter()
+            .find(|w| w.opened == session.opened)
+            .and_then(|w| w.until)
+            .unwrap_or(self.scene.history.horizon);
+        let outcome = visit.outcome(
+            session,
+            end,
+            self.scene.catalogue,
+            &self.holdings(),
+            &self.presence,
+            self.scene.history.header.terms.settle,
+        );
+        self.totals.resumes[self.place][visit.index] = outcome;
+        self.totals.caught_up[self.place][visit.index] = visit.caught_up;
+    }
+
+    fn receipt(&mut self, receipt: Receipt) {
+        let reading = self.scene.catalogue.readings[receipt.event.0 as usize];
+        if reading.reused != 0 {
+            self.used_again(reading.reused, receipt);
+        }
+        match reading.meaning {
+            Meaning::Item(x) => self.item(x, receipt),
+            Meaning::Nothing => {}
+            Meaning::Foreign => self.totals.facts.foreign += 1,
+            Meaning::Unexpected => {
+                self.totals.facts.unexpected += 1;
+                self.offend(Wrong::Unexpected, receipt);
+            }
+            Meaning::Conflict => {
+                self.totals.facts.conflict += 1;
+                self.offend(Wrong::Conflict, receipt);
+            }
+        }
+    }
+
+    /// A right content of an id that the server used for several: a conflict where the client has another one.
+    fn used_again(&mut self, id: u32, receipt: Receipt) {
+        let seq = self.scene.history.event(receipt.event).seq;
+        if *self.reused.entry(id).or_insert(seq) != seq {
+            self.totals.facts.conflict += 1;
+            self.offend(Wrong::Conflict, receipt);
+        }
+    }
+
+    fn item(&mut self, x: u32, receipt: Receipt) {
+        let scene = self.scene;
+        let item = scene.catalogue.item(x);
+        if self.first.is_none() {
+            self.first = Some(receipt.at);
+            self.open_window(receipt.at);
+        } else {
+            self.totals.compared += 1;
+        }
+        let again = self.held.has(x);
+        if item.copies > 1 {
+            let copies = self.copies.entry(x).or_default();
+            if again && (copies.contains(&receipt.event) || copies.len() >= item.copies as usize) {
+                return self.duplicate(receipt);
+            }
+            copies.push(receipt.event);
+        } else if again {
+            return self.duplicate(receipt);
+        }
+        // By position or interval only the first copy has a place in the order.
+        let judged = !again || matches!(scene.order, Order::Ranks(_));
+        if judged
+            && self
+                .progress
+                .is_late(scene.order, scene.catalogue, receipt.event, x)
+        {
+            self.totals.facts.reordered += 1;
+            self.offend(Wrong::Reordered, receipt);
+        }
+        if again {
+            return;
+        }
+        self.held.add(x);
+        if !self.got.has(x) {
+            self.got.add(x);
+            self.totals.facts.recovered += u64::from(item.fate == Fate::Unknown);
+            let deadline = self.presence.deadline(item.known);
+            if self.due.contains(&x) && deadline.is_some_and(|d| receipt.at > d) {
+                self.late += 1;
+                self.offend(Wrong::Late, receipt);
+            }
+        }
+        if let Some(visit) = &mut self.visit {
+            visit.receipt(x, receipt.at);
+        }
+    }
+
+    fn duplicate(&mut self, receipt: Receipt) {
+        self.totals.facts.duplicated += 1;
+        self.offend(Wrong::Duplicated, receipt);
+    }
+
+    /// Rule 20: where others publish, a client must get what is first seen from its own first receipt on until a
+    /// settle limit before the end.
+    fn open_window(&mut self, at: Elapsed) {
+        let history = self.scene.history;
+        if history.header.terms.source == Source::Others {
+            let to = history.horizon - history.header.terms.settle;
+            self.due = self
+                .scene
+                .catalogue
+                .between(at, Elapsed(to.0.saturating_add(1)));
+        }
+    }
+
+    fn reset(&mut self, session: usize, at: Elapsed, covered: Bits) {
+        self.covered.add_all(&covered);
+        if let Some(visit) = &mut self.visit {
+            visit.reset(at, &covered);
+        }
+        self.resets.push((at, covered));
+        self.held.clear();
+        self.copies.clear();
+        self.reused.clear();
+        self.progress = Progress::default();
+        let (catalogue, sessions) = (self.scene.catalogue, &self.client.sessions);
+        let resumed = sessions
+            .get(session)
+            .is_some_and(|s| s.resumed_from.is_some());
+        if resumed || session > 0 {
+            self.told = true;
+            let away = session
+                .checked_sub(1)
+                .and_then(|before| sessions[before].dropped())
+                .map(|dropped| catalogue.between(dropped, sessions[session].dialled).len());
+            let longest = &mut self.totals.longest_absence;
+            *longest = (*longest).max(away.unwrap_or(0) as u32);
+        }
+    }
+
+    fn offend(&mut self, wrong: Wrong, receipt: Receipt) {
+        let (history, client) = (self.scene.history, self.client);
+        self.totals
+            .examples
+            .entry(wrong)
+            .or_insert_with(|| explain::receipt(history, client, wrong, receipt));
+        if self.offences.len() < MAX_OFFENDERS {
+            let event = history.event(receipt.event);
+            let offender = Offender {
+                wrong,
+                client: client.id,
+                seq: event.seq,
+                id: event.id.as_deref().map(Into::into),
+                at: Some(receipt.at),
+            };
+            self.offences.push((receipt.at, offender));
+        }
+    }
+
+    fn finish(mut self) {
+        let others = self.scene.history.header.terms.source == Source::Others;
+        self.totals.silent += u32::from(others && self.first.is_none());
+        self.totals.told += u32::from(self.told);
+        self.offences.sort_by_key(|(at, _)| *at);
+        let room = MAX_OFFENDERS - self.totals.offenders.len();
+        let named = self.offences.drain(..).take(room).map(|(_, o)| o);
+        self.totals.offenders.extend(named);
+    }
+}

@@ -1,0 +1,188 @@
+//! One wave in instants: when its clients dialled and were open, how far apart, how many at once, how long the server
+//! was down for them. It knows no limit.
+
+use std::time::Duration;
+
+use crate::check::timeline::{self, OutageSpan, WaveSpan};
+use crate::check::{Return, Timeline};
+use crate::history::{Attempt, AttemptOutcome, Elapsed, History};
+
+/// What was measured of one wave.
+#[derive(Debug, Clone)]
+pub(super) struct Measured {
+    /// From 1 within its outage.
+    pub(super) wave: u32,
+    /// Clients dropped in it.
+    pub(super) clients: u32,
+    /// Absences that ended.
+    pub(super) back: u32,
+    /// Whether somebody may yet come back: away at the end of the record, and not stopped for good.
+    pub(super) pending: bool,
+    /// Last minus first reconnect.
+    pub(super) span: Instants<Duration>,
+    /// Most attempts past TCP connect in any window.
+    pub(super) peak: Instants<u64>,
+    /// How long the server was down for its clients.
+    pub(super) down: Duration,
+}
+
+/// The same measure on three instants of a dial.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Instants<T> {
+    /// When it should have started.
+    pub(super) due: T,
+    /// When it did.
+    pub(super) dialled: T,
+    /// When it was open (spans) or past the TCP connect (peaks).
+    pub(super) reached: T,
+}
+
+impl Measured {
+    /// Measures a wave, its peak in a window.
+    pub(super) fn new(
+        history: &History,
+        timeline: &Timeline,
+        outage: &OutageSpan,
+        wave: &WaveSpan,
+        window: Duration,
+    ) -> Self {
+        let rows = timeline.of_wave(outage.outage, wave.wave);
+        let reconnects: Vec<&Attempt> = rows.iter().filter_map(|r| reconnect(history, r)).collect();
+        let span_of =
+            |instant: fn(&Attempt) -> Elapsed| span(reconnects.iter().map(|a| instant(a)));
+        Self {
+            wave: wave.wave,
+            clients: wave.dropped,
+            back: reconnects.len() as u32,
+            pending: rows.iter().any(|r| {
+                let quit =
+                    timeline::client(history, r.client).is_some_and(|(_, c)| c.quit.is_some());
+                r.session.is_none() && !quit
+            }),
+            span: Instants {
+                due: span_of(|a| a.due),
+                dialled: span_of(|a| a.dialled),
+                reached: span_of(|a| a.ended),
+            },
+            peak: peak(history, rows, window),
+            down: down(history, rows, wave),
+        }
+    }
+
+    /// The smaller of the two spans that must reach the limit.
+    pub(super) fn narrowest(&self) -> Duration {
+        self.span.dialled.min(self.span.reached)
+    }
+
+    /// The larger of the two peaks as a share of the wave's clients.
+    pub(super) fn share(&self) -> f64 {
+        self.peak.dialled.max(self.peak.reached) as f64 / f64::from(self.clients.max(1))
+    }
+}
+
+/// The dial that ended an absence.
+pub(super) fn reconnect<'a>(history: &'a History, row: &Return) -> Option<&'a Attempt> {
+    let (_, client) = timeline::client(history, row.client)?;
+    client
+        .attempts
+        .get(client.sessions.get(row.session?)?.attempt)
+}
+
+/// All dials of these absences.
+pub(super) fn dials<'a>(
+    history: &'a History,
+    rows: &'a [Return],
+) -> impl Iterator<Item = &'a Attempt> {
+    rows.iter().flat_map(move |row| {
+        timeline::client(history, row.client)
+            .map_or(&[][..], |(_, client)| timeline::dials(client, row))
+    })
+}
+
+/// Last minus first; zero for none or one.
+pub(super) fn span(instants: impl Iterator<Item = Elapsed> + Clone) -> Duration {
+    match (instants.clone().max(), instants.min()) {
+        (Some(last), Some(first)) => last.since(first),
+        _ => Duration::ZERO,
+    }
+}
+
+/// Most attempts that got past the TCP connect, whatever came of them, in any window of this length.
+pub(super) fn peak(history: &History, rows: &[Return], window: Duration) -> Instants<u64> {
+    let past: Vec<&Attempt> = dials(history, rows).filter(|a| past_connect(a)).collect();
+    let most = |instant: fn(&Attempt) -> Elapsed| {
+        busiest(past.iter().map(|a| instant(a)).collect(), window)
+    };
+    Instants {
+        due: most(|a| a.due),
+        dialled: most(|a| a.dialled),
+        reached: most(|a| a.connected.unwrap_or(a.dialled)),
+    }
+}
+
+fn past_connect(attempt: &Attempt) -> bool {
+    attempt.connected.is_some()
+        || matches!(
+            attempt.outcome,
+            AttemptOutcome::Opened | AttemptOutcome::Handshake { .. }
+        )
+}
+
+/// The most instants in any window of this length, its end excluded.
+pub(super) fn busiest(mut instants: Vec<Elapsed>, window: Duration) -> u64 {
+    instants.sort_unstable();
+    let mut from = 0;
+    let mut most = 0;
+    for (to, at) in instants.iter().enumerate() {
+        while from < to && at.since(instants[from]) >= window {
+            from += 1;
+        }
+        most = most.max(to + 1 - from);
+    }
+    most as u64
+}
+
+/// From the median drop until the server was back. The probe's word counts only within what the clients themselves saw:
+/// after the last dial that failed before anybody was back, and before the first that was.
+fn down(history: &History, rows: &[Return], wave: &WaveSpan) -> Duration {
+    let mut drops: Vec<Elapsed> = rows.iter().map(|r| r.dropped).collect();
+    drops.sort_unstable();
+    let Some(median) = drops.get(drops.len() / 2) else {
+        return Duration::ZERO;
+    };
+    let first_back = rows
+        .iter()
+        .filter_map(|r| reconnect(history, r))
+        .map(|a| a.dialled)
+        .min()
+        .unwrap_or(history.horizon);
+    let last_failed = dials(history, rows)
+        .filter(|a| failed(a) && a.dialled < first_back)
+        .map(|a| a.dialled)
+        .max()
+        .unwrap_or(Elapsed::ZERO);
+    let back = wave.ready.unwrap_or(last_failed);
+    back.max(last_failed).min(first_back).since(*median)
+}
+
+fn failed(attempt: &Attempt) -> bool {
+    matches!(
+        attempt.outcome,
+        AttemptOutcome::Refused | AttemptOutcome::Timeout | AttemptOutcome::Handshake { .. }
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_window_holds_its_beginning_and_not_its_end() {
+        let at = |ms: &[u64]| ms.iter().map(|ms| Elapsed::from_millis(*ms)).collect();
+        let second = Duration::from_secs(1);
+        assert_eq!(busiest(at(&[]), second), 0);
+        assert_eq!(busiest(at(&[0, 1000]), second), 1);
+        assert_eq!(busiest(at(&[2000, 0, 999, 1001]), second), 2);
+        assert_eq!(busiest(at(&[5, 5, 5, 1004]), second), 4);
+    }
+}

@@ -1,0 +1,258 @@
+//! Whether everybody came back, and how long until they were caught up (rules 6 and 21 of judgement).
+
+use std::time::Duration;
+
+use super::measure::{self, reconnect};
+use super::relapse::relapsed;
+use super::{Case, facts};
+use crate::backoff::forecast;
+use crate::check::timeline::{self, OutageSpan, WaveSpan};
+use crate::check::words::{names, text};
+use crate::check::{Check, Finding, Outcome, Return};
+use crate::history::{AttemptOutcome, ClientId, Elapsed, End, Quit};
+
+/// How sure the derived limit is that an honest herd is back.
+const QUANTILE: f64 = 0.9999;
+/// What it adds for everything that isn't the policy.
+const SLACK: Duration = Duration::from_secs(10);
+
+/// What became of the absences of one outage.
+#[derive(Debug, Default)]
+struct Fates {
+    back: u32,
+    slowest: Duration,
+    late: Vec<ClientId>,
+    gave_up: Vec<ClientId>,
+    fatal: Vec<ClientId>,
+    absent: Vec<ClientId>,
+    /// Late, and it may have been herd's own doing.
+    delayed: Vec<ClientId>,
+    /// Not back, and herd's own side could not make a dial of it.
+    undialled: Vec<ClientId>,
+    /// Away when the record ends, within the limit.
+    pending: Vec<ClientId>,
+}
+
+/// Judges `all-reconnected` of one outage.
+pub(super) fn all_reconnected(case: &Case<'_>, outage: &OutageSpan) -> Finding {
+    let mut fates = Fates::default();
+    let limits = limits(case, outage);
+    let most = limits.iter().copied().max().flatten();
+    for (wave, limit) in outage.waves.iter().zip(limits) {
+        for row in case.timeline.of_wave(outage.outage, wave.wave) {
+            fates.add(case, row, limit);
+        }
+    }
+    let (outcome, why) = fates.ruling(most);
+    let (outcome, why) = match case.partial(outage) {
+        Some(partial) if outcome == Outcome::Pass => (Outcome::Unknown, partial),
+        _ => (outcome, why),
+    };
+    let dropped = facts::count_clients(case.timeline.of_outage(outage.outage).iter());
+    let mut measured = format!("{} back of {}", fates.back, fates.total());
+    if fates.total() != dropped {
+        measured.push_str(&format!(" drops of {dropped} clients"));
+    }
+    if fates.back > 0 {
+        measured.push_str(&format!(", the last after {}", text(fates.slowest)));
+    }
+    Finding {
+        check: Check::AllReconnected,
+        outage: Some(outage.outage),
+        outcome,
+        measured,
+        limit: match most {
+            Some(limit) => format!("all within {}", text(limit)),
+            None => "all".into(),
+        },
+        why,
+    }
+}
+
+impl Fates {
+    fn add(&mut self, case: &Case<'_>, row: &Return, limit: Option<Duration>) {
+        let over = |at: Elapsed| limit.is_some_and(|limit| at.since(row.dropped) > limit);
+        if let Some(attempt) = reconnect(case.history, row) {
+            self.back += 1;
+            self.slowest = self.slowest.max(attempt.ended.since(row.dropped));
+            if over(attempt.ended) {
+                // Rule 7: herd's own lateness is no fault of the server's.
+                let list = if case.late_herd() && !over(attempt.due) {
+                    &mut self.delayed
+                } else {
+                    &mut self.late
+                };
+                list.push(row.client);
+            }
+            return;
+        }
+        let local = timeline::client(case.history, row.client).is_some_and(|(_, client)| {
+            let dials = timeline::dials(client, row);
+            dials
+                .iter()
+                .any(|a| matches!(a.outcome, AttemptOutcome::Local(_)))
+        });
+        let complete = case.history.end() == Some(&End::Complete);
+        let list = match case.quit(row) {
+            _ if local => &mut self.undialled,
+            Some(Quit::GaveUp) => &mut self.gave_up,
+            Some(Quit::Fatal(_)) => &mut self.fatal,
+            None if complete || over(case.history.horizon) => &mut self.absent,
+            None => &mut self.pending,
+        };
+        list.push(row.client);
+    }
+
+    fn total(&self) -> u32 {
+        let away = [
+            &self.gave_up,
+            &self.fatal,
+            &self.absent,
+            &self.undialled,
+            &self.pending,
+        ];
+        self.back + away.iter().map(|l| l.len() as u32).sum::<u32>()
+    }
+
+    fn ruling(&self, limit: Option<Duration>) -> (Outcome, String) {
+        let said = |clients: &[ClientId], what: &str| {
+            (!clients.is_empty()).then(|| format!("{} {what}: {}", clients.len(), names(clients)))
+        };
+        let within = limit.map_or(String::new(), |l| format!(" within {}", text(l)));
+        let wrong = [
+            said(&self.absent, "never came back"),
+            said(&self.gave_up, "gave up as the policy says"),
+            said(&self.fatal, "met an end that the policy never retries"),
+            said(&self.late, &format!("came back, but not{within}")),
+        ];
+        let unsure = [
+            said(&self.delayed, "were delayed by herd itself"),
+            said(
+                &self.undialled,
+                "could not be dialled for want of descriptors or ports",
+            ),
+            said(&self.pending, "were still away when the record ends"),
+        ];
+        let join = |list: &[Option<String>]| {
+            let said: Vec<_> = list.iter().flatten().map(String::as_str).collect();
+            said.join("; ")
+        };
+        let (wrong, unsure) = (join(&wrong), join(&unsure));
+        match (wrong.is_empty(), unsure.is_empty()) {
+            (false, _) => (Outcome::Fail, wrong),
+            (true, false) => (Outcome::Unknown, unsure),
+            (true, true) => (Outcome::Pass, String::new()),
+        }
+    }
+}
+
+/// Rule 6, for each wave: what the user said, or else when the last of an honest herd is back, and then some. None where
+/// the server was never seen to be back, or the policy can't be read. Waves too small to be judged share one limit.
+fn limits(case: &Case<'_>, outage: &OutageSpan) -> Vec<Option<Duration>> {
+    if let Some(limit) = case.history.header.terms.reconnect_limit {
+        return vec![Some(limit); outage.waves.len()];
+    }
+    let refused = last_refused(case, outage);
+    let downs: Vec<_> = outage
+        .waves
+        .iter()
+        .map(|wave| down(case, outage, wave, refused))
+        .collect();
+    let honest = |clients: u32, down: Option<Duration>| {
+        let last = forecast::last_return(case.policy.as_ref()?, clients, down?, QUANTILE);
+        last.map(|last| last + SLACK)
+    };
+    let judged = |wave: &WaveSpan| wave.judged(case.history.clients.len());
+    let small = || outage.waves.iter().zip(&downs).filter(|(w, _)| !judged(w));
+    let clients = small().map(|(w, _)| w.dropped).sum();
+    let shared = honest(clients, small().filter_map(|(_, down)| *down).max());
+    let of = |(wave, down): (&WaveSpan, &Option<Duration>)| {
+        if judged(wave) {
+            honest(wave.dropped, *down)
+        } else {
+            shared
+        }
+    };
+    outage.waves.iter().zip(&downs).map(of).collect()
+}
+
+/// How long the server was down for a wave at most.
+fn down(
+    case: &Case<'_>,
+    outage: &OutageSpan,
+    wave: &WaveSpan,
+    refused: Option<Elapsed>,
+) -> Option<Duration> {
+    let rows = case.timeline.of_wave(outage.outage, wave.wave);
+    let back = rows.iter().filter_map(|r| reconnect(case.history, r));
+    let up = wave.ready.or_else(|| back.map(|a| a.dialled).min())?;
+    Some(up.max(refused.unwrap_or(up)).since(wave.first_drop))
+}
+
+/// Where the server fell over again: until when it refused. Who was still away then waits for that too, and `relapse` has
+/// the blame.
+fn last_refused(case: &Case<'_>, outage: &OutageSpan) -> Option<Elapsed> {
+    if !relapsed(case, outage) {
+        return None;
+    }
+    let dials = measure::dials(case.history, case.timeline.of_outage(outage.outage));
+    let refused =
+        dials.filter(|a| matches!(a.outcome, AttemptOutcome::Refused | AttemptOutcome::Timeout));
+    refused.map(|a| a.dialled).max()
+}
+
+/// Judges `recovery` of one outage: reported, and a limit only where the user set one.
+pub(super) fn recovery(case: &Case<'_>, outage: &OutageSpan) -> Finding {
+    let rows = case.timeline.of_outage(outage.outage);
+    let limit = case.history.header.terms.max_recovery;
+    let back = rows.iter().filter(|r| r.session.is_some());
+    let (caught, never): (Vec<&Return>, Vec<&Return>) =
+        back.partition(|r| case.recovery(r).is_some());
+    let never: Vec<ClientId> = never.iter().map(|r| r.client).collect();
+    // Who is never caught up takes for ever, as far as a limit is concerned; in a truncated record nobody is known to be.
+    let forever = if case.history.truncated() {
+        0
+    } else {
+        never.len()
+    };
+    let over = |measure: &dyn Fn(&Return) -> Duration| {
+        let mut all: Vec<Duration> = caught.iter().map(|r| measure(r)).collect();
+        all.resize(all.len() + forever, Duration::MAX);
+        let p99 = facts::quantile(&mut all, 0.99);
+        limit.is_some_and(|limit| p99.is_some_and(|p| p > limit))
+    };
+    let taken = |r: &Return| case.recovery(r).unwrap_or_default();
+    let by_due = |r: &Return| {
+        let lag = reconnect(case.history, r).map_or(Duration::ZERO, |a| a.dialled.since(a.due));
+        taken(r).saturating_sub(lag)
+    };
+    let named = match never.len() {
+        0 => String::new(),
+        n => format!("{n} came back and were never caught up: {}", names(&never)),
+    };
+    let (outcome, why) = if caught.is_empty() && (limit.is_none() || forever == 0) {
+        (Outcome::Unknown, "no client was seen caught up".into())
+    } else if !over(&taken) {
+        match case.partial(outage) {
+            Some(partial) => (Outcome::Unknown, partial),
+            None => (Outcome::Pass, named),
+        }
+    } else if case.late_herd() && !over(&by_due) {
+        let why = "over the limit only by herd's own lag (see generator)";
+        (Outcome::Unknown, why.into())
+    } else {
+        (Outcome::Fail, named)
+    };
+    let p99 = facts::quantile(
+        &mut caught.iter().map(|r| taken(r)).collect::<Vec<_>>(),
+        0.99,
+    );
+    Finding {
+        check: Check::Recovery,
+        outage: Some(outage.outage),
+        outcome,
+        measured: p99.map_or("nobody caught up".into(), |p| format!("p99 {}", text(p))),
+        limit: limit.map_or("reported".into(), |l| format!("p99 within {}", text(l))),
+        why,
+    }
+}

@@ -1,0 +1,65 @@
+//! Durations, shares and lists of clients as people read them in findings. It knows nothing of what they mean.
+
+use std::time::Duration;
+
+use crate::history::ClientId;
+
+/// How many clients a finding names.
+const NAMED: usize = 5;
+
+/// A duration, cut rather than rounded, so that 4.996 s never reads as the 5 s that it missed.
+pub(super) fn text(duration: Duration) -> String {
+    if duration < Duration::from_secs(1) {
+        format!("{} ms", duration.as_millis())
+    } else {
+        let hundredths = duration.as_millis() / 10;
+        format!("{}.{:02} s", hundredths / 100, hundredths % 100)
+    }
+}
+
+/// A share of 1.
+pub(super) fn percent(share: f64) -> String {
+    let percent = share * 100.0;
+    if (percent - percent.round()).abs() < 0.05 {
+        format!("{} %", percent.round())
+    } else {
+        format!("{percent:.1} %")
+    }
+}
+
+/// "client 3", "clients 3, 7, 9, 12, 15 and 4 more".
+pub(super) fn names(clients: &[ClientId]) -> String {
+    let shown: Vec<_> = clients
+        .iter()
+        .take(NAMED)
+        .map(|c| c.0.to_string())
+        .collect();
+    let noun = if clients.len() == 1 {
+        "client"
+    } else {
+        "clients"
+    };
+    match clients.len().saturating_sub(NAMED) {
+        0 => format!("{noun} {}", shown.join(", ")),
+        more => format!("{noun} {} and {more} more", shown.join(", ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_missed_limit_never_reads_as_reached() {
+        assert_eq!(text(Duration::from_micros(4_999_999)), "4.99 s");
+        assert_eq!(text(Duration::from_millis(1_520)), "1.52 s");
+        assert_eq!(text(Duration::from_micros(999_999)), "999 ms");
+    }
+
+    #[test]
+    fn only_the_first_few_clients_are_named() {
+        let ids: Vec<_> = (1..=7).map(ClientId).collect();
+        assert_eq!(names(&ids[..1]), "client 1");
+        assert_eq!(names(&ids), "clients 1, 2, 3, 4, 5 and 2 more");
+    }
+}

@@ -1,0 +1,162 @@
+//! What all clients of a process share, and how the conductor starts, watches and stops them.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
+
+use tokio::task::JoinSet;
+
+use super::dial::Dialler;
+use super::handle::{Handle, Status};
+use super::live;
+use super::table::EventTable;
+use crate::backoff::Backoff;
+use crate::clock::Clock;
+use crate::history::{Elapsed, Seq};
+use crate::plan::Plan;
+use crate::profile::{After, ProfileName};
+use crate::scenario::Scenario;
+use crate::transport::Limits;
+use crate::transport::names::Names;
+
+/// herd's numbers of this run: `base + 1 ..= base + span` (rule 10 of judgement).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct OwnNumbers {
+    /// The number before the first.
+    pub base: u64,
+    /// How many there are.
+    pub span: u64,
+}
+
+impl OwnNumbers {
+    /// Whether a number is one of them.
+    #[must_use]
+    pub fn holds(self, seq: Seq) -> bool {
+        seq.0 > self.base && seq.0 - self.base <= self.span
+    }
+}
+
+/// What all clients of a process share.
+#[derive(Debug)]
+pub struct Crew {
+    pub(super) plan: Plan,
+    pub(super) policy: Backoff,
+    pub(super) own: OwnNumbers,
+    pub(super) dialler: Dialler,
+    pub(super) table: EventTable,
+    handles: Vec<Arc<Handle>>,
+    pub(super) counters: Counters,
+}
+
+/// Live numbers for whoever watches the run.
+#[derive(Debug, Default)]
+pub(super) struct Counters {
+    connecting: AtomicU32,
+    connected: AtomicU32,
+    away: AtomicU32,
+    gave_up: AtomicU32,
+    pub(super) failed: AtomicU64,
+    pub(super) receipts: AtomicU64,
+}
+
+/// Live numbers at one moment. While clients change state, the first four may be off by the few that do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Counts {
+    /// Never connected yet.
+    pub connecting: u32,
+    /// Connected.
+    pub connected: u32,
+    /// Lost their connection and not back.
+    pub away: u32,
+    /// Gave up.
+    pub gave_up: u32,
+    /// Dials that did not end in an open connection.
+    pub failed: u64,
+    /// Events received.
+    pub receipts: u64,
+}
+
+impl Crew {
+    /// This shard's clients, none of which has begun.
+    #[must_use]
+    pub fn new(scenario: &Scenario, plan: Plan, clock: Clock, own: OwnNumbers) -> Self {
+        let connect = &scenario.connect;
+        let profile = match connect.profile {
+            ProfileName::After => After {
+                id: connect.id.clone(),
+                seq: connect.seq.clone(),
+            },
+        };
+        let handles: Vec<_> = plan.clients().map(|id| Arc::new(Handle::new(id))).collect();
+        let counters = Counters::default();
+        counters.connecting.store(handles.len() as u32, Relaxed);
+        Self {
+            policy: scenario.policy.backoff.clone(),
+            own,
+            dialler: Dialler {
+                clock,
+                names: Names::new(connect.timeout),
+                limits: Limits {
+                    message: connect.max_message,
+                },
+                timeout: connect.timeout,
+            },
+            table: EventTable::new(profile, connect.ids),
+            plan,
+            handles,
+            counters,
+        }
+    }
+
+    /// Starts every client; the first is due at `from`, the others over the ramp behind it. The tasks end after
+    /// [`Crew::stop`], or earlier where a client gives up.
+    #[must_use]
+    pub fn launch(self: &Arc<Self>, from: Elapsed) -> JoinSet<()> {
+        let clients = self
+            .handles
+            .iter()
+            .map(|h| live(self.clone(), h.clone(), from));
+        clients.collect()
+    }
+
+    /// Ends the run: every client says goodbye to its server (which may take a second) and its task ends.
+    pub fn stop(&self) {
+        self.handles.iter().for_each(|handle| handle.stop());
+    }
+
+    /// The clients, by number.
+    #[must_use]
+    pub fn handles(&self) -> &[Arc<Handle>] {
+        &self.handles
+    }
+
+    /// The distinct events received.
+    #[must_use]
+    pub fn table(&self) -> &EventTable {
+        &self.table
+    }
+
+    /// How things stand.
+    #[must_use]
+    pub fn counts(&self) -> Counts {
+        let c = &self.counters;
+        Counts {
+            connecting: c.connecting.load(Relaxed),
+            connected: c.connected.load(Relaxed),
+            away: c.away.load(Relaxed),
+            gave_up: c.gave_up.load(Relaxed),
+            failed: c.failed.load(Relaxed),
+            receipts: c.receipts.load(Relaxed),
+        }
+    }
+}
+
+impl Counters {
+    pub(super) fn of(&self, status: Status) -> &AtomicU32 {
+        match status {
+            Status::Connecting => &self.connecting,
+            Status::Connected => &self.connected,
+            Status::Reconnecting => &self.away,
+            Status::GaveUp => &self.gave_up,
+        }
+    }
+}

@@ -1,0 +1,112 @@
+//! A small scenario for unit tests, and what an idle client costs.
+
+use std::time::Duration;
+
+use super::*;
+use crate::backoff::Preset;
+use crate::clock::Clock;
+use crate::history::{DeliveryMode, IdKind, PolicySource, Shard};
+use crate::plan::Plan;
+use crate::profile::ProfileName;
+use crate::scenario::{
+    Checks, Connect, Outage, Output, Policy, Publish, Scenario, Server, Target, Trigger, Via,
+};
+
+/// Ten clients of somebody else's server.
+pub(crate) fn scenario(url: &str) -> Scenario {
+    Scenario {
+        name: "test".into(),
+        clients: 10,
+        seed: 1,
+        shard: Shard::WHOLE,
+        target: Target {
+            server: Server::Remote,
+            url: url.into(),
+            ready: None,
+            ready_limit: Duration::from_secs(5),
+        },
+        connect: Connect {
+            profile: ProfileName::After,
+            id: "/id".into(),
+            seq: None,
+            ids: IdKind::Opaque,
+            contiguous: false,
+            headers: vec![],
+            source_ips: vec![],
+            ramp: Duration::ZERO,
+            timeout: Duration::from_secs(5),
+            max_message: 1 << 20,
+        },
+        policy: Policy {
+            name: "full-jitter".into(),
+            backoff: Preset::FullJitter.backoff(),
+            source: PolicySource::Named,
+        },
+        outage: Outage {
+            trigger: Trigger::Wait {
+                limit: Duration::from_secs(1),
+            },
+            count: 1,
+            down: Duration::ZERO,
+            steady: Duration::ZERO,
+            quiet_period: Duration::ZERO,
+        },
+        publish: Publish {
+            via: Via::Observe,
+            rate: 1.0,
+            body: String::new(),
+            answer_id: "/id".into(),
+            answer_position: None,
+            idempotent: false,
+        },
+        checks: Checks {
+            min_spread: Duration::ZERO,
+            max_peak: 1.0,
+            peak_window: Duration::from_secs(1),
+            delivery: DeliveryMode::ExactlyOnce,
+            max_resets: 0,
+            settle: Duration::from_secs(1),
+            reconnect_limit: None,
+            max_recovery: None,
+        },
+        output: Output {
+            dir: None,
+            formats: vec![],
+        },
+        implied: vec![],
+    }
+}
+
+pub(crate) fn crew(scenario: &Scenario) -> Arc<Crew> {
+    let plan = Plan::new(scenario, None).unwrap();
+    let own = OwnNumbers {
+        base: 0,
+        span: 1000,
+    };
+    Arc::new(Crew::new(scenario, plan, Clock::start(), own))
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_idle_client_is_small() {
+    let crew = crew(&scenario("ws://127.0.0.1:9/"));
+    let handle = crew.handles()[0].clone();
+    let task = size_of_val(&live(crew.clone(), handle, Elapsed::ZERO));
+    assert!(task < 1_600, "a client's task takes {task} bytes");
+    let handle = size_of::<Handle>();
+    assert!(handle < 400, "a client's handle takes {handle} bytes");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_client_stopped_before_its_first_dial_has_no_record() {
+    let mut s = scenario("ws://127.0.0.1:9/");
+    s.connect.ramp = Duration::from_secs(1_000);
+    let crew = crew(&s);
+    // The first ten are due now and would meet a socket.
+    let late = crew.handles()[5].clone();
+    let client = tokio::spawn(live(crew.clone(), late.clone(), Elapsed::ZERO));
+    tokio::task::yield_now().await;
+    crew.stop();
+    client.await.unwrap();
+    assert!(late.take().is_empty());
+    assert_eq!(crew.counts().connecting, 10);
+}

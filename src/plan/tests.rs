@@ -1,0 +1,115 @@
+//! Plans of scenarios that differ from a small one in a few words.
+
+use std::collections::HashMap;
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::client::tests::scenario;
+
+fn plan(change: impl FnOnce(&mut Scenario)) -> Result<Plan, Error> {
+    let mut s = scenario("ws://127.0.0.1:{port}/live?after={after}");
+    change(&mut s);
+    Plan::new(&s, Some(8080))
+}
+
+fn refusal(change: impl FnOnce(&mut Scenario)) -> String {
+    let error = plan(change).unwrap_err();
+    assert!(matches!(error, Error::Usage(_)));
+    error.to_string()
+}
+
+#[test]
+fn the_words_of_a_dial_come_from_the_templates() {
+    let plan = plan(|s| {
+        s.connect.headers = vec![
+            "X-Client: c{client}".into(),
+            "Last-Event-ID: {after}".into(),
+        ];
+    })
+    .unwrap();
+    let call = plan.call(ClientId(3), "a/b").unwrap();
+    assert_eq!(call.url.as_str(), "ws://127.0.0.1:8080/live?after=a%2Fb");
+    let headers: HashMap<_, _> = call.headers.into_iter().collect();
+    assert_eq!(headers["X-Client"], "c3");
+    assert_eq!(headers["Last-Event-ID"], "a/b");
+}
+
+#[test]
+fn what_can_not_work_is_refused_before_the_run() {
+    for (url, word) in [
+        ("wss://h/", "not supported yet"),
+        ("http://h/", "ws://"),
+        ("ws://u:p@h/", "as a header"),
+        ("h:1", "ws://"),
+        ("ws://", "no URL"),
+        ("ws://h/{env:HERD_TEST_NOT_SET}", "HERD_TEST_NOT_SET"),
+    ] {
+        let text = refusal(|s| s.target.url = url.into());
+        assert!(text.contains(word), "{url}: {text}");
+    }
+    for (line, word) in [
+        ("no colon", "Name: value"),
+        ("a b: c", "Name: value"),
+        ("Sec-WebSocket-Key: x", "handshake itself"),
+        ("X: a\u{1}b", "control character"),
+    ] {
+        let text = refusal(|s| s.connect.headers = vec![line.into()]);
+        assert!(text.contains(word), "{line}: {text}");
+    }
+}
+
+#[test]
+fn given_addresses_are_used_in_turn_by_each_shard() {
+    let ips: Vec<IpAddr> = vec![[10, 0, 0, 1].into(), [10, 0, 0, 2].into()];
+    let shard = plan(|s| {
+        s.clients = 8;
+        s.shard = Shard { index: 2, of: 2 };
+        s.connect.source_ips.clone_from(&ips);
+    })
+    .unwrap();
+    let used: Vec<_> = shard.clients().filter_map(|c| shard.source(c)).collect();
+    assert_eq!(used, [ips[0], ips[1], ips[0], ips[1]]);
+}
+
+#[test]
+fn many_clients_of_a_loopback_target_are_spread_over_addresses() {
+    let many = plan(|s| s.clients = 20_001).unwrap();
+    let at = |k| many.source(ClientId(k)).unwrap().to_string();
+    assert_eq!(
+        [at(1), at(10_000), at(10_001), at(20_001)],
+        ["127.0.0.1", "127.0.0.1", "127.0.0.2", "127.0.0.3"]
+    );
+    assert_eq!(plan(|_| {}).unwrap().source(ClientId(1)), None);
+    let remote = plan(|s| {
+        s.clients = 20_001;
+        s.target.url = "ws://10.0.0.1/".into();
+    });
+    assert_eq!(remote.unwrap().source(ClientId(20_001)), None);
+}
+
+#[test]
+fn the_ramp_is_even_over_all_shards() {
+    let plan = plan(|s| {
+        s.clients = 4;
+        s.connect.ramp = Duration::from_secs(2);
+    })
+    .unwrap();
+    let due: Vec<_> = (1..=4)
+        .map(|k| plan.first_due(ClientId(k)).as_millis())
+        .collect();
+    assert_eq!(due, [0, 500, 1000, 1500]);
+}
+
+proptest! {
+    #[test]
+    fn every_client_belongs_to_exactly_one_shard(clients in 1u32..500, of in 1u32..9) {
+        let mut all: Vec<_> = (1..=of)
+            .flat_map(|index| {
+                plan(|s| (s.clients, s.shard) = (clients, Shard { index, of })).unwrap().clients()
+            })
+            .collect();
+        all.sort();
+        prop_assert_eq!(all, (1..=clients).map(ClientId).collect::<Vec<_>>());
+    }
+}

@@ -1,0 +1,368 @@
+//! The CSV files: one row for each attempt, session, reconnect, receipt and publication.
+//!
+//! Rows are streamed, never gathered. Ids are written byte for byte, quoted by the rules of CSV and nothing more, so
+//! that a program reads back what the server sent; a spreadsheet may take one for a formula. Times are whole
+//! microseconds since the run began, and what is unknown is empty. Clients, sessions, outages, waves and the attempts of
+//! one absence count from 1; outage 0 is the ramp.
+
+use std::io::{self, Write};
+
+use super::{Input, Render};
+use crate::history::{
+    AttemptOutcome, Cause, ClientId, Elapsed, Entry, EventIx, Fate, History, PublicationKind,
+    Session,
+};
+
+pub(super) const FILES: &[(&str, Render)] = &[
+    ("attempts.csv", attempts),
+    ("sessions.csv", sessions),
+    ("reconnects.csv", reconnects),
+    ("receipts.csv", receipts),
+    ("publications.csv", publications),
+];
+
+/// A CSV file with a row that is filled field by field and reused.
+struct Table<'a> {
+    writer: ::csv::Writer<&'a mut dyn Write>,
+    row: ::csv::ByteRecord,
+    digits: Vec<u8>,
+}
+
+impl<'a> Table<'a> {
+    fn new(out: &'a mut dyn Write, header: &str) -> io::Result<Self> {
+        let mut writer = ::csv::Writer::from_writer(out);
+        writer.write_record(header.split(','))?;
+        Ok(Self {
+            writer,
+            row: ::csv::ByteRecord::new(),
+            digits: Vec::new(),
+        })
+    }
+
+    fn text(&mut self, text: &str) -> &mut Self {
+        self.row.push_field(text.as_bytes());
+        self
+    }
+
+    fn number(&mut self, number: impl Into<u64>) -> &mut Self {
+        self.digits.clear();
+        // Writing to a vector can't fail.
+        let _ = write!(self.digits, "{}", number.into());
+        self.row.push_field(&self.digits);
+        self
+    }
+
+    fn instant(&mut self, at: Option<Elapsed>) -> &mut Self {
+        match at {
+            Some(at) => self.number(at.micros()),
+            None => self.text(""),
+        }
+    }
+
+    /// An event's id.
+    fn id(&mut self, history: &History, event: Option<EventIx>) -> &mut Self {
+        self.text(
+            event
+                .and_then(|ix| history.event(ix).id.as_deref())
+                .unwrap_or(""),
+        )
+    }
+
+    fn end(&mut self) -> io::Result<()> {
+        self.writer.write_byte_record(&self.row)?;
+        self.row.clear();
+        Ok(())
+    }
+
+    fn finish(mut self) -> io::Result<()> {
+        self.writer.flush()
+    }
+}
+
+fn attempts(out: &mut dyn Write, input: &Input<'_>) -> io::Result<()> {
+    let mut table = Table::new(
+        out,
+        "outage,wave,client,attempt,due_us,dialled_us,ended_us,outcome",
+    )?;
+    let mut returns: Vec<_> = input.verdict.returns.iter().collect();
+    returns.sort_by_key(|r| (r.client, r.dropped));
+    for (client, facts) in input.history.clients.iter().zip(&input.verdict.sessions) {
+        let from = returns.partition_point(|r| r.client < client.id);
+        let absences = returns[from..].iter().take_while(|r| r.client == client.id);
+        let mut absences = absences.peekable();
+        let (mut outage, mut wave, mut count) = (0, 0, 0u32);
+        let mut session = facts.iter();
+        for attempt in &client.attempts {
+            while let Some(absence) = absences.next_if(|r| r.dropped <= attempt.dialled) {
+                (outage, wave, count) = (absence.outage, absence.wave, 0);
+            }
+            count += 1;
+            let outcome = match &attempt.outcome {
+                AttemptOutcome::Opened if session.next().is_some_and(|s| s.flapped) => "flapped",
+                AttemptOutcome::Opened => "opened",
+                AttemptOutcome::Refused => "refused",
+                AttemptOutcome::Timeout => "timeout",
+                AttemptOutcome::Handshake { .. } => "handshake",
+                AttemptOutcome::Local(_) => "local",
+                AttemptOutcome::Aborted => "aborted",
+            };
+            table.number(outage).number(wave).number(client.id.0);
+            table.number(count).number(attempt.due.micros());
+            table.number(attempt.dialled.micros());
+            table.number(attempt.ended.micros()).text(outcome).end()?;
+        }
+    }
+    table.finish()
+}
+
+fn sessions(out: &mut dyn Write, input: &Input<'_>) -> io::Result<()> {
+    let mut table = Table::new(
+        out,
+        "client,session,outage,wave,opened_us,ended_us,cause,close_code,resumed_from,resume_outcome,caught_up_us",
+    )?;
+    for (client, facts) in input.history.clients.iter().zip(&input.verdict.sessions) {
+        for (n, (session, facts)) in client.sessions.iter().zip(facts).enumerate() {
+            table.number(client.id.0).number(n as u64 + 1);
+            table.number(facts.outage).number(facts.wave);
+            table.number(session.opened.micros());
+            ending(&mut table, session);
+            table.id(input.history, session.resumed_from);
+            table.text(facts.resume.map_or("", |resume| resume.name()));
+            table.instant(facts.caught_up).end()?;
+        }
+    }
+    table.finish()
+}
+
+fn ending(table: &mut Table<'_>, session: &Session) {
+    match &session.closed {
+        None => table.text("").text("").text(""),
+        Some((at, cause)) => {
+            table.number(at.micros()).text(cause.name());
+            match cause {
+                // A close frame without a code is RFC 6455's 1005.
+                Cause::Close { code, .. } => table.number(code.unwrap_or(1005)),
+                _ => table.text(""),
+            }
+        }
+    };
+}
+
+fn reconnects(out: &mut dyn Write, input: &Input<'_>) -> io::Result<()> {
+    let mut table = Table::new(
+        out,
+        "outage,wave,client,dropped_us,reconnected_us,attempts,resumed_from,caught_up_us",
+    )?;
+    for absence in &input.verdict.returns {
+        let back = place(input.history, absence.client).and_then(|place| {
+            let n = absence.session?;
+            let session = input.history.clients[place].sessions.get(n)?;
+            Some((session, input.verdict.sessions.get(place)?.get(n)?))
+        });
+        table.number(absence.outage).number(absence.wave);
+        table
+            .number(absence.client.0)
+            .number(absence.dropped.micros());
+        table.instant(back.map(|(session, _)| session.opened));
+        table.number(absence.attempts);
+        table.id(input.history, back.and_then(|(s, _)| s.resumed_from));
+        table
+            .instant(back.and_then(|(_, facts)| facts.caught_up))
+            .end()?;
+    }
+    table.finish()
+}
+
+/// A client's place in the history (and in the verdict's list of sessions).
+pub(super) fn place(history: &History, client: ClientId) -> Option<usize> {
+    history.clients.binary_search_by_key(&client, |c| c.id).ok()
+}
+
+fn receipts(out: &mut dyn Write, input: &Input<'_>) -> io::Result<()> {
+    let mut table = Table::new(out, "client,session,at_us,id,seq")?;
+    for client in &input.history.clients {
+        for entry in client.entries(input.history) {
+            let Entry::Receipt(receipt) = entry else {
+                continue;
+            };
+            table.number(client.id.0).number(receipt.session as u64 + 1);
+            table.number(receipt.at.micros());
+            table.id(input.history, Some(receipt.event));
+            match input.history.event(receipt.event).seq {
+                Some(seq) => table.number(seq.0),
+                None => table.text(""),
+            };
+            table.end()?;
+        }
+    }
+    table.finish()
+}
+
+/// `sent_us` is the first sending: since then the server may have the event.
+fn publications(out: &mut dyn Write, input: &Input<'_>) -> io::Result<()> {
+    let mut table = Table::new(out, "seq,kind,due_us,sent_us,answered_us,outcome,id")?;
+    for publication in input.history.publications.values() {
+        let kind = match publication.kind {
+            PublicationKind::Priming => "priming",
+            PublicationKind::Expected => "expected",
+        };
+        table.number(publication.seq.0).text(kind);
+        table.number(publication.due.micros());
+        table.number(publication.first_sent.micros());
+        table.instant(publication.answered);
+        table.text(fate(publication.fate));
+        table.text(publication.id.as_deref().unwrap_or("")).end()?;
+    }
+    table.finish()
+}
+
+fn fate(fate: Fate) -> &'static str {
+    match fate {
+        Fate::Acked => "acked",
+        Fate::Failed => "failed",
+        Fate::Unknown => "unknown",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::check::{ResumeOutcome, Return, SessionFacts};
+    use crate::history::Event;
+    use crate::history::build::Builder;
+    use crate::report::fixture;
+
+    fn case() -> (History, crate::check::Verdict) {
+        let close = Cause::Close {
+            code: Some(1012),
+            reason: "restart".into(),
+        };
+        let handshake = AttemptOutcome::Handshake {
+            status: Some(503),
+            why: "".into(),
+        };
+        let history = Builder::new(2)
+            .outage(1, 1_000, 2_000)
+            .acked(1, 500)
+            .publication(2, 1_500, |p| {
+                p.fate = Fate::Unknown;
+                (p.answered, p.id) = (None, None);
+            })
+            .client(1, |c| {
+                c.open(10).got(502, 1).closed(1_000, close);
+                c.failed(1_100, AttemptOutcome::Refused);
+                c.failed(1_900, handshake).open(2_100).dropped(2_102);
+                c.opened(2_200, 2_201, 2_203, Some(1));
+                c.got_event(
+                    2_300,
+                    Event {
+                        id: Some("=1+1,\"x\"\n".into()),
+                        seq: None,
+                        digest: 0,
+                    },
+                );
+            })
+            .client(2, |c| {
+                c.open(20).dropped(1_001);
+                c.failed(1_200, AttemptOutcome::Local("no port".into()));
+            })
+            .end(9_000);
+        let facts = |outage, flapped| SessionFacts {
+            outage,
+            wave: outage,
+            flapped,
+            resume: None,
+            caught_up: None,
+        };
+        let mut verdict = fixture::verdict(&history, ResumeOutcome::Resumed);
+        let back = SessionFacts {
+            resume: Some(ResumeOutcome::Resumed),
+            caught_up: Some(Elapsed(2_300_000)),
+            ..facts(1, false)
+        };
+        verdict.sessions = vec![
+            vec![facts(0, false), facts(1, true), back],
+            vec![facts(0, false)],
+        ];
+        let absence = |client, dropped, session, attempts| Return {
+            outage: 1,
+            wave: 1,
+            client: ClientId(client),
+            dropped: Elapsed(dropped),
+            session,
+            attempts,
+        };
+        verdict.returns = vec![
+            absence(1, 1_000_000, Some(2), 4),
+            absence(2, 1_001_000, None, 1),
+        ];
+        (history, verdict)
+    }
+
+    fn written(name: &str) -> String {
+        let (history, verdict) = case();
+        let summary = super::super::Summary::new(&history, &verdict, crate::error::Exit::Pass);
+        let input = Input {
+            history: &history,
+            verdict: &verdict,
+            summary: &summary,
+        };
+        let (_, render) = FILES.iter().find(|(file, _)| *file == name).unwrap();
+        let mut out = Vec::new();
+        render(&mut out, &input).unwrap();
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn attempts_stand_in_the_absence_that_they_ended_or_not() {
+        insta::assert_snapshot!(written("attempts.csv"), @r##"
+    outage,wave,client,attempt,due_us,dialled_us,ended_us,outcome
+    0,0,1,1,10000,10000,11000,opened
+    1,1,1,1,1100000,1100000,1101000,refused
+    1,1,1,2,1900000,1900000,1901000,handshake
+    1,1,1,3,2100000,2100000,2101000,flapped
+    1,1,1,4,2200000,2201000,2203000,opened
+    0,0,2,1,20000,20000,21000,opened
+    1,1,2,1,1200000,1200000,1201000,local
+    "##);
+    }
+
+    #[test]
+    fn sessions_tell_cause_and_resume() {
+        insta::assert_snapshot!(written("sessions.csv"), @r##"
+    client,session,outage,wave,opened_us,ended_us,cause,close_code,resumed_from,resume_outcome,caught_up_us
+    1,1,0,0,11000,1000000,close,1012,,,
+    1,2,1,1,2101000,2102000,eof,,,,
+    1,3,1,1,2203000,,,,1,resumed,2300000
+    2,1,0,0,21000,1001000,eof,,,,
+    "##);
+    }
+
+    #[test]
+    fn a_client_that_never_came_back_has_a_row_too() {
+        insta::assert_snapshot!(written("reconnects.csv"), @r##"
+    outage,wave,client,dropped_us,reconnected_us,attempts,resumed_from,caught_up_us
+    1,1,1,1000000,2203000,4,1,2300000
+    1,1,2,1001000,,1,,
+    "##);
+    }
+
+    #[test]
+    fn ids_are_quoted_and_otherwise_as_sent() {
+        insta::assert_snapshot!(written("receipts.csv"), @r##"
+    client,session,at_us,id,seq
+    1,1,502000,1,7340033
+    1,3,2300000,"=1+1,""x""
+    ",
+    "##);
+    }
+
+    #[test]
+    fn publications_without_an_answer_leave_it_empty() {
+        insta::assert_snapshot!(written("publications.csv"), @r##"
+    seq,kind,due_us,sent_us,answered_us,outcome,id
+    7340033,expected,500000,500000,501000,acked,1
+    7340034,expected,1500000,1500000,,unknown,
+    "##);
+    }
+}

@@ -1,0 +1,236 @@
+//! Starts what a run needs besides its clients: the server, the publisher, the trigger; and looks first.
+//!
+//! Before the herd is let loose, one client dials: a target that can't be spoken to is named at once and with its answer,
+//! not after a thousand clients have met it.
+
+use std::path::Path;
+use std::time::Duration;
+
+use tokio::sync::watch;
+
+use crate::client::first_look;
+use crate::clock::Clock;
+use crate::error::Error;
+use crate::history::{Elapsed, Header, Seq};
+use crate::plan::Plan;
+use crate::publish::outcome::Repeat;
+use crate::publish::{self, Publisher};
+use crate::scenario::{self, Scenario, Server, Via};
+use crate::target::guarded::{Place, Program};
+use crate::target::port::Held;
+use crate::target::probe::Probe;
+use crate::target::{self, Supervised};
+use crate::template::{self, Template, Values};
+use crate::trigger::{By, Remote, Trigger};
+
+/// How long a target may take to be ready again before the run stops waiting.
+const READY_AGAIN: Duration = Duration::from_secs(60);
+
+/// A run's surroundings, running.
+pub(super) struct Started {
+    pub(super) plan: Plan,
+    pub(super) trigger: Trigger,
+    pub(super) publisher: Option<Publisher>,
+    pub(super) mostly_dropped: watch::Sender<Option<Elapsed>>,
+    /// The server's port, held for the whole run (rule 22 of judgement).
+    pub(super) port: Option<Held>,
+}
+
+/// Starts the server (or finds the remote one ready), looks at it with one client, and begins to publish.
+pub(super) async fn start(
+    scenario: &Scenario,
+    dir: &Path,
+    header: &Header,
+    clock: Clock,
+) -> Result<Started, Error> {
+    let port = match scenario.target.server {
+        Server::Remote => None,
+        Server::Embedded { .. } | Server::Command(_) => Some(Held::pick()?),
+    };
+    let expand = Expand {
+        port: port.as_ref().map(Held::port),
+    };
+    let plan = Plan::new(scenario, expand.port)?;
+    let (mostly_dropped, dropped) = watch::channel(None);
+    let probe = probe(scenario, &expand)?;
+    let publishing = publishing(scenario, dir, header, &expand)?;
+    let trigger = match server(scenario, dir, &expand, probe.clone()) {
+        Some(server) => supervised(scenario, server, clock).await?,
+        None => remote(scenario, dir, probe, dropped, clock)?,
+    };
+    first_look(scenario, &plan, clock).await?;
+    let publisher = publishing
+        .map(|config| Publisher::start(config, clock))
+        .transpose()?;
+    Ok(Started {
+        plan,
+        trigger,
+        publisher,
+        mostly_dropped,
+        port,
+    })
+}
+
+/// Fills in templates.
+struct Expand {
+    port: Option<u16>,
+}
+
+impl Expand {
+    fn url(&self, text: &str) -> Result<String, Error> {
+        let values = Values {
+            port: self.port,
+            ..Values::default()
+        };
+        Ok(Template::parse(text)?.expand(&values, template::Place::Url))
+    }
+
+    fn lines(&self, lines: &[String]) -> Result<Vec<String>, Error> {
+        let values = Values {
+            port: self.port,
+            ..Values::default()
+        };
+        lines
+            .iter()
+            .map(|line| Ok(Template::parse(line)?.expand(&values, template::Place::Header)))
+            .collect()
+    }
+
+    /// A command line is the shell's: only the port is filled in.
+    fn command(&self, line: &str) -> String {
+        self.port.map_or_else(
+            || line.to_owned(),
+            |port| line.replace("{port}", &port.to_string()),
+        )
+    }
+}
+
+fn probe(scenario: &Scenario, expand: &Expand) -> Result<Probe, Error> {
+    match &scenario.target.ready {
+        Some(url) => Probe::get(&expand.url(url)?),
+        None => Probe::connect(&expand.url(&scenario.target.url)?),
+    }
+}
+
+/// The server that herd runs; none where somebody else does.
+fn server(
+    scenario: &Scenario,
+    dir: &Path,
+    expand: &Expand,
+    probe: Probe,
+) -> Option<target::Server> {
+    let port = expand.port?;
+    let program = match &scenario.target.server {
+        Server::Remote => return None,
+        Server::Command(line) => Program::Shell(expand.command(line)),
+        Server::Embedded { args } => {
+            let data = dir.join("server-data");
+            let mut all = vec![
+                "serve".into(),
+                "--listen".into(),
+                format!("127.0.0.1:{port}"),
+            ];
+            all.extend(["--data".into(), data.display().to_string()]);
+            all.extend(["--seed".into(), scenario.seed.to_string()]);
+            if !args.is_empty() {
+                all.extend([
+                    "--ledger".into(),
+                    dir.join("ledger.jsonl").display().to_string(),
+                ]);
+            }
+            all.extend(args.iter().cloned());
+            Program::Own(all)
+        }
+    };
+    Some(target::Server {
+        program,
+        env: vec![("PORT".into(), port.to_string())],
+        place: Place::own(dir.join("server.log")),
+        probe,
+        ready_limit: scenario.target.ready_limit,
+        down: scenario.outage.down,
+    })
+}
+
+async fn supervised(
+    scenario: &Scenario,
+    server: target::Server,
+    clock: Clock,
+) -> Result<Trigger, Error> {
+    let scenario::Trigger::Child { signal, grace } = scenario.outage.trigger else {
+        return Err(Error::Usage(
+            "a server that herd starts is restarted by herd; leave the trigger out".into(),
+        ));
+    };
+    let (server, events) = Supervised::start(server, clock).await?;
+    Ok(Trigger::child(server, events, signal, grace, clock))
+}
+
+fn remote(
+    scenario: &Scenario,
+    dir: &Path,
+    probe: Probe,
+    mostly_dropped: watch::Receiver<Option<Elapsed>>,
+    clock: Clock,
+) -> Result<Trigger, Error> {
+    let by = match &scenario.outage.trigger {
+        scenario::Trigger::Command { command, limit } => By::Command {
+            line: command.clone(),
+            limit: *limit,
+            place: Place::own(dir.join("restart.log")),
+        },
+        scenario::Trigger::Wait { limit } => By::Others { limit: *limit },
+        scenario::Trigger::Child { .. } => {
+            return Err(Error::Usage(
+                "herd can't restart a server that it didn't start; use --restart-cmd".into(),
+            ));
+        }
+    };
+    Ok(Trigger::remote(
+        Remote {
+            by,
+            probe,
+            ready_limit: READY_AGAIN,
+            mostly_dropped,
+        },
+        clock,
+    ))
+}
+
+fn publishing(
+    scenario: &Scenario,
+    dir: &Path,
+    header: &Header,
+    expand: &Expand,
+) -> Result<Option<publish::Config>, Error> {
+    let publish = &scenario.publish;
+    let way = match &publish.via {
+        Via::Observe => return Ok(None),
+        Via::Http { url, headers } => publish::Way::Http {
+            url: expand.url(url)?,
+            headers: expand.lines(headers)?,
+        },
+        Via::Command(line) => publish::Way::Command {
+            line: expand.command(line),
+            place: Place::own(dir.join("publish.log")),
+        },
+    };
+    // Of several shards the first one publishes.
+    if header.shard.index != 1 {
+        return Ok(None);
+    }
+    Ok(Some(publish::Config {
+        way,
+        rate: publish.rate,
+        body: publish.body.clone(),
+        first: Seq(header.seq_base + 1),
+        run: format!("{:x}", header.seq_base),
+        answer_id: publish.answer_id.clone(),
+        answer_position: publish.answer_position.clone(),
+        repeat: if publish.idempotent {
+            Repeat::Idempotent
+        } else {
+            Repeat::Never
+        },
+    }))
+}
