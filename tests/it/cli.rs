@@ -112,8 +112,8 @@ fn help_of_run_shows_every_option() {
 
     Events:
           --publish-url <URL>        Publish by one POST an event to this http:// URL
-          --publish-body <TEMPLATE>  What to publish: {payload} is a JSON object with herd's number,
-                                     {seq} the number alone [default: {payload}]
+          --publish-body <TEMPLATE>  What to publish: {payload} is a JSON object with herd's number as
+                                     seq, {seq} the number alone [default: {payload}]
           --publish-cmd <CMD>        Publish by one long-lived command, by sh -c, that gets a line an
                                      event on stdin
           --observe                  Others publish; compare what the clients get
