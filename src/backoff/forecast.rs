@@ -376,12 +376,15 @@ mod tests {
             let below = |at: Duration, of: &dyn Fn(&[Duration]) -> Duration| {
                 draws.iter().filter(|d| of(d) <= at).count() as f64 / 400.0
             };
-            let last = |d: &[Duration]| *d.iter().max().unwrap();
+            // The grid is a few milliseconds wide, and near an edge many clients lie within those: the drawn median must
+            // lie between one such step below and one above.
             let slack = Duration::from_millis(3);
-            let of_last = below(f.last_return(clients, 0.5) + slack, &last);
-            prop_assert!((0.38..0.64).contains(&of_last), "last {}", of_last);
-            let of_span = below(f.span_quantile(clients, 0.5) + slack, &span);
-            prop_assert!((0.38..0.64).contains(&of_span), "span {}", of_span);
+            let agrees = |at: Duration, of: &dyn Fn(&[Duration]) -> Duration| {
+                below(at.saturating_sub(slack), of) < 0.62 && below(at + slack, of) > 0.38
+            };
+            let last = |d: &[Duration]| *d.iter().max().unwrap();
+            prop_assert!(agrees(f.last_return(clients, 0.5), &last), "last");
+            prop_assert!(agrees(f.span_quantile(clients, 0.5), &span), "span");
         }
     }
 }
