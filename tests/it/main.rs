@@ -1,10 +1,5 @@
 //! Everything that needs more than one part of herd: real sockets, child processes, the command line, whole histories.
 
-#![expect(
-    clippy::unwrap_used,
-    reason = "a test's helper may panic like the test; clippy lets only the test itself"
-)]
-
 mod cli;
 mod client;
 mod defects;

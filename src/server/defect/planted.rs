@@ -68,7 +68,7 @@ pub enum PlantError {
     #[error("no defect is called {0:?}; herd list defects shows them")]
     Unknown(String),
     /// The argument is no whole number from 1.
-    #[error("{defect}={given} is not a whole number from 1; give {meaning}, such as {default}")]
+    #[error("{defect}={given:?} is not a whole number from 1; give {meaning}, such as {default}")]
     Argument {
         /// Which defect.
         defect: Defect,
