@@ -4,8 +4,6 @@
 //! time, so the same code decides in both. It holds the cursor but can't read it: which of two ids is the later one is
 //! the profile's knowledge.
 
-use std::time::Duration;
-
 use crate::backoff::{Address, Backoff, Reset};
 use crate::history::{ClientId, Elapsed, EventIx, Quit};
 
@@ -174,11 +172,10 @@ impl Machine {
     }
 }
 
-/// A session shorter than this that delivered nothing is no reconnect (rule 1 of judgement).
-pub const FLAP: Duration = Duration::from_secs(1);
-
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
     use crate::backoff::{Delay, Preset};
     use proptest::prelude::*;

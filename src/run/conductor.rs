@@ -148,7 +148,10 @@ pub(super) async fn conduct(
         signals,
         outage,
     };
-    conductor.whole(clients).await
+    let result = conductor.whole(clients).await;
+    // Only herd's own server has one, and it has ended.
+    let _ = std::fs::remove_dir_all(dir.join(start::DATA));
+    result
 }
 
 /// Nothing had begun: the history says who ended it.

@@ -26,6 +26,9 @@ use crate::trigger::{By, Remote, Trigger};
 /// How long a target may take to be ready again before the run stops waiting.
 const READY_AGAIN: Duration = Duration::from_secs(60);
 
+/// Where the embedded server keeps its log while the run lasts, in the run's directory.
+pub(super) const DATA: &str = "server-data";
+
 /// A run's surroundings, running.
 pub(super) struct Started {
     pub(super) plan: Plan,
@@ -124,7 +127,7 @@ fn server(
         Server::Remote => return None,
         Server::Command(line) => Program::Shell(expand.command(line)),
         Server::Embedded { args } => {
-            let data = dir.join("server-data");
+            let data = dir.join(DATA);
             let mut all = vec![
                 "serve".into(),
                 "--listen".into(),

@@ -1,0 +1,245 @@
+//! What a run was asked to prove, by whom and with which numbers: the first thing in a history.
+//!
+//! These are the only words in which the judge hears of the scenario; what happened is in `history.rs`.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use super::{ClientId, Seq};
+
+/// A share of the clients: `index` of `of`, from 1. Client k belongs to shard `(k - 1) % of + 1`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Shard {
+    /// From 1.
+    pub index: u32,
+    /// How many there are.
+    pub of: u32,
+}
+
+impl Shard {
+    /// The whole.
+    pub const WHOLE: Self = Self { index: 1, of: 1 };
+
+    /// Whether a client belongs to this share.
+    #[must_use]
+    pub fn holds(self, client: ClientId) -> bool {
+        (client.0 - 1) % self.of + 1 == self.index
+    }
+}
+
+/// Who causes the outages.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum TriggerKind {
+    /// herd restarts the server that it started.
+    Child,
+    /// A command of the user's restarts a server that herd doesn't own.
+    Command,
+    /// Somebody restarts it; herd waits.
+    Wait,
+}
+
+impl TriggerKind {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Child, Self::Command, Self::Wait];
+
+    /// The word in scenarios and reports.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Child => "child",
+            Self::Command => "command",
+            Self::Wait => "wait",
+        }
+    }
+}
+
+/// What the user promises (or accepts) of delivery.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum DeliveryMode {
+    /// Nothing lost, nothing twice.
+    ExactlyOnce,
+    /// Nothing lost.
+    AtLeastOnce,
+    /// Nothing twice.
+    AtMostOnce,
+    /// Observing: all clients agree on what there was; enough for a Pass.
+    Agreement,
+}
+
+impl DeliveryMode {
+    /// All of them.
+    pub const ALL: [Self; 4] = [
+        Self::ExactlyOnce,
+        Self::AtLeastOnce,
+        Self::AtMostOnce,
+        Self::Agreement,
+    ];
+
+    /// The word in scenarios and reports.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::ExactlyOnce => "exactly-once",
+            Self::AtLeastOnce => "at-least-once",
+            Self::AtMostOnce => "at-most-once",
+            Self::Agreement => "agreement",
+        }
+    }
+}
+
+/// Who sends the events.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Source {
+    /// herd publishes numbered events.
+    Herd,
+    /// Others publish; herd observes.
+    Others,
+}
+
+/// How ids are compared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum IdKind {
+    /// Only for equality.
+    Opaque,
+    /// Decimal integers of any size.
+    Integer,
+    /// By bytes.
+    Lexicographic,
+}
+
+impl IdKind {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Opaque, Self::Integer, Self::Lexicographic];
+
+    /// The word in scenarios.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Opaque => "opaque",
+            Self::Integer => "integer",
+            Self::Lexicographic => "lexicographic",
+        }
+    }
+
+    /// Compares two ids in this order; none where the kind (or an id that isn't of the kind) has no order.
+    #[must_use]
+    pub fn compare(self, a: &str, b: &str) -> Option<std::cmp::Ordering> {
+        let digits = |s: &str| !s.is_empty() && s.bytes().all(|b| b.is_ascii_digit());
+        match self {
+            Self::Opaque => None,
+            Self::Lexicographic => Some(a.cmp(b)),
+            Self::Integer if digits(a) && digits(b) => {
+                let (a, b) = (a.trim_start_matches('0'), b.trim_start_matches('0'));
+                Some(a.len().cmp(&b.len()).then_with(|| a.cmp(b)))
+            }
+            Self::Integer => None,
+        }
+    }
+}
+
+/// Whether the reconnect policy was the user's choice (rule 8 of judgement).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum PolicySource {
+    /// Named by the user, or the target is herd's own server.
+    Named,
+    /// herd's default against the user's server: the policy of the real clients isn't known.
+    Assumed,
+}
+
+/// What the run was asked to prove: everything that the judge needs besides what happened.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Terms {
+    /// The reconnect policy's name, for people.
+    pub policy_name: String,
+    /// The reconnect policy as JSON, for the rule of chance.
+    pub policy: String,
+    /// Who chose it.
+    pub policy_source: PolicySource,
+    /// The profile's name.
+    pub profile: String,
+    /// The target as the user wrote it, secrets masked.
+    pub target: String,
+    /// Who causes the outages.
+    pub trigger: TriggerKind,
+    /// How many outages were asked for.
+    pub outages: u32,
+    /// Who publishes.
+    pub source: Source,
+    /// How the target's ids are compared.
+    pub ids: IdKind,
+    /// Whether ids are declared to have no holes.
+    pub contiguous: bool,
+    /// Whether the server was declared idempotent, so that an unknown publication was sent again.
+    pub idempotent: bool,
+    /// Limit of `reconnect-spread`.
+    pub min_spread: Duration,
+    /// Limit of `peak`: share of the wave's clients, 0 to 1.
+    pub max_peak: f64,
+    /// Window of `peak`.
+    pub peak_window: Duration,
+    /// Delivery that must hold.
+    pub delivery: DeliveryMode,
+    /// How many clients the server may tell to reload.
+    pub max_resets: u32,
+    /// How long a pair may take from the later of the publication's answer and the client's opening.
+    pub settle: Duration,
+    /// Limit of `all-reconnected`; none = derived from the policy.
+    pub reconnect_limit: Option<Duration>,
+    /// Limit of `recovery` (at its percentile); none = only reported.
+    pub max_recovery: Option<Duration>,
+    /// The share of clients that an outage was asked to hit, 0 to 1; below 1 only where the user said so.
+    pub share: f64,
+}
+
+/// The first thing in a history.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Header {
+    /// herd's version that wrote it.
+    pub herd: String,
+    /// What shards of one run have in common: the same scenario and the same seed.
+    pub run: String,
+    /// Wall clock at the run's beginning, microseconds since the Unix epoch.
+    pub started_unix_us: u64,
+    /// The scenario's name.
+    pub name: String,
+    /// The scenario as TOML, flags merged in, templates unexpanded.
+    pub scenario: String,
+    /// The command that repeats the run.
+    pub repeat: String,
+    /// The run's seed.
+    pub seed: u64,
+    /// Clients over all shards.
+    pub clients: u32,
+    /// This history's share of them.
+    pub shard: Shard,
+    /// herd's numbers in this run are `seq_base + 1 ..= seq_base + seq_span`; anything else is foreign.
+    pub seq_base: u64,
+    /// How many numbers belong to this run.
+    pub seq_span: u64,
+    /// What was asked for.
+    pub terms: Terms,
+}
+
+impl Header {
+    /// Whether a number belongs to this run (rule 10 of judgement).
+    #[must_use]
+    pub fn owns(&self, seq: Seq) -> bool {
+        seq.0 > self.seq_base && seq.0 - self.seq_base <= self.seq_span
+    }
+
+    /// The number as people see it, from 1; a foreign one as it was sent.
+    #[must_use]
+    pub fn shown(&self, seq: Seq) -> u64 {
+        if self.owns(seq) {
+            seq.0 - self.seq_base
+        } else {
+            seq.0
+        }
+    }
+}
