@@ -37,6 +37,8 @@ const RETURN_QUANTILE: f64 = 0.9999;
 const TAIL: (Duration, usize) = (Duration::from_secs(2), 10);
 /// How long after the last deadline the run waits for what is on its way into the record.
 const AFTER_DEADLINE: Duration = Duration::from_millis(500);
+/// How long the run listens on once everybody has everything: a second copy of the last event comes right behind it.
+const LAST_WORDS: Duration = Duration::from_millis(100);
 /// How long clients may take to say goodbye.
 const GOODBYE: Duration = Duration::from_secs(5);
 
@@ -384,9 +386,10 @@ impl Conductor<'_> {
                 .last_answer()
                 .unwrap_or_default()
                 .max(standing.last_opening);
-            if standing.complete == standing.back
-                || self.clock.now() > last + settle + AFTER_DEADLINE
-            {
+            if standing.complete == standing.back {
+                return self.hold(Phase::Settling, LAST_WORDS).await;
+            }
+            if self.clock.now() > last + settle + AFTER_DEADLINE {
                 return Ok(());
             }
             self.beat(Phase::Settling, standing.complete, "").await?;
