@@ -1,5 +1,7 @@
 //! Every planted defect against every check: each trips exactly the set declared for it, with the exact count.
 
+mod real_sockets;
+mod rig;
 mod virtual_time;
 
 use herd::check::Check;
