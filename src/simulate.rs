@@ -68,9 +68,6 @@ pub struct Fault {
     pub lasting: Duration,
 }
 
-/// Longer than any run.
-const FOR_GOOD: Duration = Duration::from_secs(86_400);
-
 impl Fault {
     /// A defect in the measure in which a few hundred clients are sure to meet it.
     #[must_use]
@@ -83,7 +80,7 @@ impl Fault {
             | Defect::CorruptFrame => (0.01, Duration::ZERO),
             Defect::AckThenLose => (0.05, Duration::ZERO),
             Defect::LoseOnResume => (0.5, Duration::ZERO),
-            Defect::DieAgain => (0.5, FOR_GOOD),
+            Defect::DieAgain => (0.5, Duration::from_secs(1)),
             Defect::RefuseSome | Defect::HalfOpen => (0.1, Duration::ZERO),
             Defect::AcceptThenClose => (1.0, Duration::from_secs(60)),
             Defect::SlowAccept => (1.0, Duration::from_millis(30)),

@@ -11,7 +11,7 @@ mod text;
 use std::path::{Path, PathBuf};
 
 use crate::check::{Finding, OutageFacts, Outcome};
-use crate::history::{End, History};
+use crate::history::{End, Fate, History, Publication};
 
 use super::escape::{safe, width};
 use super::{Input, Summary};
@@ -163,7 +163,10 @@ fn unread(page: &mut Page, history: &History) {
     frames.sort_by_key(|(at, client, _)| (*at, *client));
     let unprimed = matches!(history.end(), Some(End::NotPrimed { .. }));
     if frames.is_empty() {
-        if unprimed {
+        // Where nothing could be published there was nothing to read, and a note says why.
+        let acked = |p: &Publication| p.fate == Fate::Acked;
+        let published = history.publications.values().any(acked);
+        if unprimed && (published || history.publications.is_empty()) {
             page.blank();
             let text =
                 "no frame was unread: the server sent nothing, or none with herd's number in it";

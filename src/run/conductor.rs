@@ -27,6 +27,8 @@ use crate::trigger::{Step, Trigger};
 
 /// How often conditions are looked at.
 const TICK: Duration = Duration::from_millis(50);
+/// How long a server may refuse every publication before priming ends.
+const PUBLISH_LIMIT: Duration = Duration::from_secs(5);
 /// How long first connects may take after the ramp.
 const CONNECT_LIMIT: Duration = Duration::from_secs(30);
 /// What `all-reconnected` allows beyond the policy's own last client (rule 6 of judgement).
@@ -37,6 +39,8 @@ const RETURN_QUANTILE: f64 = 0.9999;
 const TAIL: (Duration, usize) = (Duration::from_secs(2), 10);
 /// How long after the last deadline the run waits for what is on its way into the record.
 const AFTER_DEADLINE: Duration = Duration::from_millis(500);
+/// How long the run listens on once everybody has everything: a second copy of the last event comes right behind it.
+const LAST_WORDS: Duration = Duration::from_millis(100);
 /// How long clients may take to say goodbye.
 const GOODBYE: Duration = Duration::from_secs(5);
 
@@ -241,7 +245,8 @@ impl Conductor<'_> {
     /// Rule 9 of judgement: nothing is restarted before every client has received one and the same event.
     async fn prime(&mut self) -> Result<(), Stopped> {
         let all = self.crew.handles().len();
-        let deadline = self.clock.now() + self.scenario.checks.settle;
+        let begin = self.clock.now();
+        let deadline = begin + self.scenario.checks.settle;
         loop {
             let holding = watch::with_cursor(&self.crew);
             let primed = match &self.records {
@@ -253,7 +258,13 @@ impl Conductor<'_> {
             if primed {
                 break;
             }
-            if self.clock.now() > deadline {
+            let now = self.clock.now();
+            let unpublished = self.unpublished();
+            let hopeless = unpublished.is_some() && now > begin + PUBLISH_LIMIT;
+            if hopeless || now > deadline {
+                if let Some(why) = unpublished {
+                    self.sources.mark(now, Mark::Note { text: why.into() });
+                }
                 return Err(Stopped::Early(End::NotPrimed {
                     primed: holding as u32,
                 }));
@@ -265,6 +276,16 @@ impl Conductor<'_> {
         }
         self.sources.mark(self.clock.now(), Mark::Primed);
         Ok(())
+    }
+
+    /// Why nobody can be primed, where no publication was accepted.
+    fn unpublished(&self) -> Option<String> {
+        let counts = self.publisher.as_ref()?.counts();
+        let problem = counts.last_problem.filter(|_| counts.acked == 0)?;
+        let sent = counts.sent;
+        Some(format!(
+            "none of {sent} publications was accepted, the last one met: {problem}; check where and what herd publishes"
+        ))
     }
 
     async fn outage(&mut self, number: u32) -> Result<(), Stopped> {
@@ -387,9 +408,10 @@ impl Conductor<'_> {
                 .last_answer()
                 .unwrap_or_default()
                 .max(standing.last_opening);
-            if standing.complete == standing.back
-                || self.clock.now() > last + settle + AFTER_DEADLINE
-            {
+            if standing.complete == standing.back {
+                return self.hold(Phase::Settling, LAST_WORDS).await;
+            }
+            if self.clock.now() > last + settle + AFTER_DEADLINE {
                 return Ok(());
             }
             self.beat(Phase::Settling, standing.complete, "").await?;

@@ -223,7 +223,7 @@ impl Defect {
             Self::Reorder => &[Check::Order],
             Self::ResetAlways => &[Check::Resets],
             Self::RefuseSome | Self::AcceptThenClose => &[Check::AllReconnected],
-            Self::DieAgain => &[Check::AllReconnected, Check::Relapse],
+            Self::DieAgain => &[Check::Relapse],
             Self::SlowAccept | Self::HalfOpen => &[],
         }
     }
@@ -238,6 +238,7 @@ impl Defect {
             | Self::ForgetLog
             | Self::SkipEvicted
             | Self::NeverCatchUp
+            | Self::LiveNotResubscribed
             | Self::CorruptFrame => Ledger::Lost,
             Self::AckThenLose => Ledger::LostEverywhere,
             Self::DuplicateLive | Self::DuplicateOnResume => Ledger::Duplicated,
@@ -247,7 +248,7 @@ impl Defect {
             Self::RefuseSome => Ledger::NeverBack,
             Self::AcceptThenClose => Ledger::Flapped,
             Self::HalfOpen => Ledger::HalfOpen,
-            Self::LiveNotResubscribed | Self::SlowAccept | Self::DieAgain => Ledger::Uncounted,
+            Self::SlowAccept | Self::DieAgain => Ledger::Uncounted,
         }
     }
 }
@@ -285,7 +286,7 @@ pub enum Ledger {
     Resets,
     /// Dropped clients that never came back.
     NeverBack,
-    /// Flapped sessions, up to those that the end of the run cut off.
+    /// Flapped sessions, and dials that the end of the run cut off: at most one a client.
     Flapped,
     /// Sessions that herd closed as half-open.
     HalfOpen,

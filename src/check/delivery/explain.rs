@@ -118,13 +118,16 @@ impl Loss<'_> {
             return format!("client {who} never got event {}", self.item(first));
         };
         let replayed = self.catalogue.before(session.dialled);
-        let missed: Vec<u32> = self
+        let mut missed: Vec<u32> = self
             .lost
             .iter()
             .copied()
             .filter(|x| *x < replayed)
             .collect();
-        let (Some(from), Some(last)) = (session.resumed_from, missed.last()) else {
+        // What was refused while the server was down became known later than its number says.
+        missed.sort_by_key(|x| self.catalogue.item(*x).seq);
+        let (Some(from), [start, .., end] | [start @ end]) = (session.resumed_from, &missed[..])
+        else {
             return format!(
                 "client {who} never got event {}, known at {} while it was connected (session {})",
                 self.item(first),
@@ -134,11 +137,11 @@ impl Loss<'_> {
         };
         let cursor = name(self.history, from);
         let span = if missed.len() == 1 {
-            self.item(first)
+            self.item(*start)
         } else {
-            format!("{}..{}", self.item(first), self.item(*last))
+            format!("{}..{}", self.item(*start), self.item(*end))
         };
-        let part = if missed.len() as u32 == last - first + 1 {
+        let part = if missed.len() as u64 == self.distance(*start, *end) + 1 {
             format!("nothing of {span}")
         } else {
             format!("not {} of {span}", missed.len())
@@ -152,6 +155,14 @@ impl Loss<'_> {
             _ => "no reset sent",
         };
         format!("client {who} resumed from {cursor} and got {part}: {cause}")
+    }
+
+    fn distance(&self, start: u32, end: u32) -> u64 {
+        let seq = |x| self.catalogue.item(x).seq;
+        match (seq(start), seq(end)) {
+            (Some(start), Some(end)) => end.0 - start.0,
+            _ => u64::from(end - start),
+        }
     }
 
     /// The session in which an item became overdue.

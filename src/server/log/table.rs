@@ -46,12 +46,12 @@ fn create(txn: &WriteTransaction) -> Result<(), redb::Error> {
     Ok(())
 }
 
-/// Forgets everything, the ids too.
+/// Forgets everything, the ids too, but not what was answered: a publication that is repeated because its answer was lost
+/// gets the old one, so what is gone is gone, and can be counted.
 pub(super) fn wipe(db: &Database) -> io::Result<()> {
     let wipe = || -> Result<(), redb::Error> {
         let txn = db.begin_write()?;
         txn.delete_table(EVENTS)?;
-        txn.delete_table(KEYS)?;
         txn.delete_table(KEY_OF)?;
         txn.delete_table(META)?;
         create(&txn)?;

@@ -29,6 +29,21 @@ fn a_lost_pair_says_who_what_and_why() {
     );
 }
 
+/// A publication that was refused while the server was down became known after those that follow it.
+#[test]
+fn what_is_lost_is_named_by_its_numbers() {
+    let history = one(|s| {
+        before(s);
+        s.resume(3_000, 3).got_every(5_002, 100, 7..=10);
+    });
+    let a = judged(&history.acked(4, 1_900).end(END));
+    assert_eq!(a.facts.lost, 3);
+    assert_eq!(
+        why(&a),
+        "client 1 resumed from 3 and got nothing of 4..6: history gone or cursor not understood, no reset sent"
+    );
+}
+
 #[test]
 fn one_left_out_of_the_replay_is_lost() {
     let history = one(|s| {
