@@ -6,6 +6,7 @@
 
 mod archive;
 mod conductor;
+mod phases;
 mod prepare;
 mod progress;
 mod start;

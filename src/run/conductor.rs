@@ -1,7 +1,8 @@
-//! Moves a run from phase to phase: connect, prime, hold, restart, recover, tail, settle.
+//! Holds a run together: starts everything, keeps an eye on it from beat to beat, ends everything.
 //!
-//! It waits on conditions, pulls the trigger and writes marks. Every wait also listens to a request to stop, to the
-//! trigger and to the history's writer, so that nothing that matters is noticed late.
+//! Which phase follows which is in `run/phases.rs`. Every wait there passes through [`Conductor::beat`], which also
+//! listens to a request to stop, to the trigger and to the history's writer, so that nothing that matters is noticed
+//! late.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -15,37 +16,22 @@ use super::progress::{Phase, Progress};
 use super::start::{self, Started};
 use super::watch::{self, Needed, Standing};
 use super::{Signal, Ui};
-use crate::backoff::forecast;
 use crate::client::Crew;
 use crate::clock::Clock;
 use crate::error::Error;
 use crate::history::file::Writer;
-use crate::history::{Elapsed, End, Header, Mark, PublicationKind};
+use crate::history::{Elapsed, End, Header, Mark};
 use crate::publish::{Publisher, Records};
-use crate::scenario::{self, Scenario};
+use crate::scenario::Scenario;
 use crate::trigger::{Step, Trigger};
 
 /// How often conditions are looked at.
 const TICK: Duration = Duration::from_millis(50);
-/// How long a server may refuse every publication before priming ends.
-const PUBLISH_LIMIT: Duration = Duration::from_secs(5);
-/// How long first connects may take after the ramp.
-const CONNECT_LIMIT: Duration = Duration::from_secs(30);
-/// What `all-reconnected` allows beyond the policy's own last client (rule 6 of judgement).
-const RETURN_MARGIN: Duration = Duration::from_secs(10);
-/// The quantile of the policy's last client (rule 6).
-const RETURN_QUANTILE: f64 = 0.9999;
-/// Publishing goes on this long, and for so many publications, after the last client caught up (rule 15).
-const TAIL: (Duration, usize) = (Duration::from_secs(2), 10);
-/// How long after the last deadline the run waits for what is on its way into the record.
-const AFTER_DEADLINE: Duration = Duration::from_millis(500);
-/// How long the run listens on once everybody has everything: a second copy of the last event comes right behind it.
-const LAST_WORDS: Duration = Duration::from_millis(100);
 /// How long clients may take to say goodbye.
 const GOODBYE: Duration = Duration::from_secs(5);
 
 /// Why a run stops before its plan is done.
-enum Stopped {
+pub(super) enum Stopped {
     /// Asked from outside.
     Asked(Signal),
     /// herd's own tools failed.
@@ -62,34 +48,45 @@ impl From<Error> for Stopped {
 
 /// What is known of the outage that is going on.
 #[derive(Default)]
-struct Outage {
+pub(super) struct Outage {
     trigger: Elapsed,
-    gone: Option<Elapsed>,
-    ready: Option<Elapsed>,
+    pub(super) gone: Option<Elapsed>,
+    pub(super) ready: Option<Elapsed>,
     /// The target doesn't come back.
-    never: bool,
+    pub(super) never: bool,
     /// Nobody restarted it.
-    no_restart: bool,
+    pub(super) no_restart: bool,
     /// When somebody who came back first received.
     others_since: Option<Elapsed>,
     /// When the number of clients without a connection last rose.
-    last_drop: Elapsed,
+    pub(super) last_drop: Elapsed,
     away: usize,
 }
 
-struct Conductor<'a> {
-    scenario: &'a Scenario,
-    clock: Clock,
-    crew: Arc<Crew>,
-    publisher: Option<Publisher>,
-    records: Option<Records>,
-    trigger: Trigger,
-    mostly_dropped: signal::Sender<Option<Elapsed>>,
-    sources: Sources,
+impl Outage {
+    /// It begins now.
+    pub(super) fn new(trigger: Elapsed) -> Self {
+        Self {
+            trigger,
+            last_drop: trigger,
+            ..Self::default()
+        }
+    }
+}
+
+pub(super) struct Conductor<'a> {
+    pub(super) scenario: &'a Scenario,
+    pub(super) clock: Clock,
+    pub(super) crew: Arc<Crew>,
+    pub(super) publisher: Option<Publisher>,
+    pub(super) records: Option<Records>,
+    pub(super) trigger: Trigger,
+    pub(super) mostly_dropped: signal::Sender<Option<Elapsed>>,
+    pub(super) sources: Sources,
     archive: Archive,
-    progress: Progress,
+    pub(super) progress: Progress,
     signals: signal::Receiver<Option<Signal>>,
-    outage: Option<Outage>,
+    pub(super) outage: Option<Outage>,
 }
 
 /// Starts everything, conducts the run and ends everything. What happened is in the history afterwards.
@@ -211,223 +208,13 @@ impl Conductor<'_> {
         }
     }
 
-    async fn phases(&mut self) -> Result<(), Stopped> {
-        self.connect().await?;
-        self.prime().await?;
-        for outage in 1..=self.scenario.outage.count {
-            self.outage(outage).await?;
-        }
-        self.tail().await?;
-        self.settle().await
-    }
-
-    async fn connect(&mut self) -> Result<(), Stopped> {
-        let all = self.crew.handles().len();
-        let deadline = self.clock.now() + self.scenario.connect.ramp + CONNECT_LIMIT;
-        let there = |c: &Self| watch::connected(&c.crew);
-        while there(self) < all {
-            if self.clock.now() > deadline {
-                return Err(match there(self) {
-                    0 => Stopped::Broken(Error::Broken(format!(
-                        "no client could connect to {}; is it the right address?",
-                        super::prepare::shown_target(self.scenario)
-                    ))),
-                    some => Stopped::Early(End::NotConnected {
-                        connected: some as u32,
-                    }),
-                });
-            }
-            self.beat(Phase::Connecting, there(self), "").await?;
-        }
-        Ok(())
-    }
-
-    /// Rule 9 of judgement: nothing is restarted before every client has received one and the same event.
-    async fn prime(&mut self) -> Result<(), Stopped> {
-        let all = self.crew.handles().len();
-        let begin = self.clock.now();
-        let deadline = begin + self.scenario.checks.settle;
-        loop {
-            let holding = watch::with_cursor(&self.crew);
-            let primed = match &self.records {
-                None => holding == all,
-                Some(records) => records
-                    .look(|sent| Some((sent.first()?.seq, sent.last()?.seq)))
-                    .is_some_and(|(first, last)| watch::primed(&self.crew, first, last)),
-            };
-            if primed {
-                break;
-            }
-            let now = self.clock.now();
-            let unpublished = self.unpublished();
-            let hopeless = unpublished.is_some() && now > begin + PUBLISH_LIMIT;
-            if hopeless || now > deadline {
-                if let Some(why) = unpublished {
-                    self.sources.mark(now, Mark::Note { text: why.into() });
-                }
-                return Err(Stopped::Early(End::NotPrimed {
-                    primed: holding as u32,
-                }));
-            }
-            self.beat(Phase::Priming, holding, "").await?;
-        }
-        if let Some(publisher) = &self.publisher {
-            publisher.set_kind(PublicationKind::Expected);
-        }
-        self.sources.mark(self.clock.now(), Mark::Primed);
-        Ok(())
-    }
-
-    /// Why nobody can be primed, where no publication was accepted.
-    fn unpublished(&self) -> Option<String> {
-        let counts = self.publisher.as_ref()?.counts();
-        let problem = counts.last_problem.filter(|_| counts.acked == 0)?;
-        let sent = counts.sent;
-        Some(format!(
-            "none of {sent} publications was accepted, the last one met: {problem}; check where and what herd publishes"
-        ))
-    }
-
-    async fn outage(&mut self, number: u32) -> Result<(), Stopped> {
-        self.hold(Phase::Steady, self.scenario.outage.steady)
-            .await?;
-        let trigger = self.clock.now();
-        self.mostly_dropped.send_replace(None);
-        self.outage = Some(Outage {
-            trigger,
-            last_drop: trigger,
-            ..Outage::default()
-        });
-        self.trigger.pull(number);
-        self.until_ready().await?;
-        self.recover(trigger).await?;
-        self.sources
-            .mark(self.clock.now(), Mark::Settled { outage: number });
-        Ok(())
-    }
-
-    async fn until_ready(&mut self) -> Result<(), Stopped> {
-        let waits = matches!(self.scenario.outage.trigger, scenario::Trigger::Wait { .. });
-        let phase = if waits { Phase::Waiting } else { Phase::Down };
-        loop {
-            let outage = self.outage.as_ref();
-            if outage.is_some_and(|o| o.no_restart) {
-                return Err(Stopped::Early(End::NoRestart));
-            }
-            if outage.is_some_and(|o| o.never || o.ready.is_some()) {
-                return Ok(());
-            }
-            self.beat(phase, watch::connected(&self.crew), "").await?;
-        }
-    }
-
-    /// Waits until every client is back and caught up, has given up, or is past the limit.
-    async fn recover(&mut self, trigger: Elapsed) -> Result<(), Stopped> {
-        let Some(outage) = &self.outage else {
-            return Ok(());
-        };
-        if outage.never {
-            return Ok(());
-        }
-        let began = outage.gone.unwrap_or(trigger);
-        let down = outage.ready.unwrap_or(began).since(began);
-        let back_by = began + self.return_limit(down);
-        let rollout = !matches!(
-            self.scenario.outage.trigger,
-            scenario::Trigger::Child { .. }
-        );
-        loop {
-            let now = self.clock.now();
-            let standing = self.standing();
-            let all = self.crew.handles().len() - standing.gave_up;
-            let caught_up_by =
-                standing.last_opening.max(back_by.min(now)) + self.scenario.checks.settle;
-            let quiet = self.outage.as_ref().is_none_or(|o| {
-                !rollout || now.since(o.last_drop) >= self.scenario.outage.quiet_period
-            });
-            if quiet && standing.caught_up == all {
-                return Ok(());
-            }
-            if now > back_by && (standing.back == standing.caught_up || now > caught_up_by) {
-                return Ok(());
-            }
-            if self.outage.as_ref().is_some_and(|o| o.never) {
-                return Ok(());
-            }
-            if standing.back < all {
-                self.beat(Phase::Reconnecting, standing.back, &self.refused())
-                    .await?;
-            } else {
-                self.beat(Phase::CatchingUp, standing.caught_up, "").await?;
-            }
-        }
-    }
-
-    fn return_limit(&self, down: Duration) -> Duration {
-        self.scenario.checks.reconnect_limit.unwrap_or_else(|| {
-            let policy = &self.scenario.policy.backoff;
-            let last = forecast::last_return(policy, self.scenario.clients, down, RETURN_QUANTILE);
-            last.unwrap_or(down) + RETURN_MARGIN
-        })
-    }
-
-    /// Live must work after replay: publishing goes on for a while (rule 15).
-    async fn tail(&mut self) -> Result<(), Stopped> {
-        let begin = self.clock.now();
-        let count = |c: &Self| {
-            c.records
-                .as_ref()
-                .map_or(usize::MAX, |records| records.look(<[_]>::len))
-        };
-        let enough = count(self).saturating_add(TAIL.1);
-        while self.clock.now().since(begin) < TAIL.0 || count(self) < enough {
-            self.beat(Phase::Settling, self.standing().caught_up, "")
-                .await?;
-        }
-        Ok(())
-    }
-
-    /// Waits until every pair is in, or the last deadline is past (rule 14).
-    async fn settle(&mut self) -> Result<(), Stopped> {
-        let settle = self.scenario.checks.settle;
-        let Some(publisher) = &self.publisher else {
-            // Observing, the last settle limit is the part that nobody can be judged by (rule 20).
-            return self.hold(Phase::Settling, settle + AFTER_DEADLINE).await;
-        };
-        publisher.pause();
-        let answers_by = self.clock.now() + settle;
-        let awaited = |c: &Self| c.publisher.as_ref().is_some_and(|p| p.outstanding() > 0);
-        while awaited(self) && self.clock.now() < answers_by {
-            self.beat(Phase::Settling, self.standing().complete, "")
-                .await?;
-        }
-        loop {
-            let needed = self.needed();
-            let standing = watch::standing(&self.crew, self.began(), &needed);
-            let last = needed
-                .last_answer()
-                .unwrap_or_default()
-                .max(standing.last_opening);
-            if standing.complete == standing.back {
-                return self.hold(Phase::Settling, LAST_WORDS).await;
-            }
-            if self.clock.now() > last + settle + AFTER_DEADLINE {
-                return Ok(());
-            }
-            self.beat(Phase::Settling, standing.complete, "").await?;
-        }
-    }
-
-    async fn hold(&mut self, phase: Phase, time: Duration) -> Result<(), Stopped> {
-        let until = self.clock.now() + time;
-        while self.clock.now() < until {
-            self.beat(phase, watch::connected(&self.crew), "").await?;
-        }
-        Ok(())
-    }
-
     /// Lets a moment pass: up to [`TICK`], or until something asks for attention.
-    async fn beat(&mut self, phase: Phase, done: usize, note: &str) -> Result<(), Stopped> {
+    pub(super) async fn beat(
+        &mut self,
+        phase: Phase,
+        done: usize,
+        note: &str,
+    ) -> Result<(), Stopped> {
         let now = self.clock.now();
         self.progress
             .update(now, phase, done, self.crew.handles().len(), note);
@@ -480,17 +267,23 @@ impl Conductor<'_> {
     fn step(&mut self, step: Step) -> Result<(), Stopped> {
         match step {
             Step::Mark(at, mark) => {
-                if let Some(outage) = &mut self.outage {
-                    match &mark {
-                        Mark::Gone { .. } => outage.gone = Some(at),
-                        Mark::Ready { .. } => outage.ready = Some(at),
-                        _ => {}
+                self.sources.mark(at, mark.clone());
+                match (&mut self.outage, mark) {
+                    (Some(outage), Mark::Gone { .. }) => outage.gone = Some(at),
+                    (Some(outage), Mark::Ready { .. }) => outage.ready = Some(at),
+                    // Whoever is back has lost the connection again, and the limit for coming back begins anew.
+                    (Some(outage), Mark::Died { .. }) => {
+                        (outage.gone, outage.ready) = (Some(at), None)
                     }
+                    (None, Mark::Died { status }) => {
+                        return Err(Stopped::Broken(Error::Broken(format!(
+                            "the server ended by itself ({status}) before anything was restarted; see server.log in the \
+                             run's directory"
+                        ))));
+                    }
+                    (_, Mark::Note { text }) => self.progress.say(&text),
+                    _ => {}
                 }
-                if let Mark::Note { text } = &mark {
-                    self.progress.say(text);
-                }
-                self.sources.mark(at, mark);
             }
             Step::NeverReady { at, why } => {
                 self.progress.say(&why);
@@ -515,7 +308,7 @@ impl Conductor<'_> {
         Ok(())
     }
 
-    fn needed(&self) -> Needed {
+    pub(super) fn needed(&self) -> Needed {
         self.records
             .as_ref()
             .map_or_else(Needed::default, |records| {
@@ -523,17 +316,17 @@ impl Conductor<'_> {
             })
     }
 
-    fn standing(&self) -> Standing {
+    pub(super) fn standing(&self) -> Standing {
         watch::standing(&self.crew, self.began(), &self.needed())
     }
 
-    fn began(&self) -> Elapsed {
+    pub(super) fn began(&self) -> Elapsed {
         self.outage
             .as_ref()
             .map_or(Elapsed::ZERO, |outage| outage.trigger)
     }
 
-    fn refused(&self) -> String {
+    pub(super) fn refused(&self) -> String {
         match self.crew.counts().failed {
             0 => String::new(),
             failed => format!("{failed} attempts failed so far"),

@@ -1,0 +1,249 @@
+//! From phase to phase: connect, prime, hold, restart, recover, tail, settle.
+//!
+//! Each phase waits on a condition, bounded in time, and says why it ends early. It judges nothing: a limit here is only
+//! how long herd waits.
+
+use std::time::Duration;
+
+use super::conductor::{Conductor, Outage, Stopped};
+use super::progress::Phase;
+use super::watch;
+use crate::backoff::forecast;
+use crate::error::Error;
+use crate::history::{Elapsed, End, Mark, PublicationKind};
+use crate::scenario;
+
+/// How long a server may refuse every publication before priming ends.
+const PUBLISH_LIMIT: Duration = Duration::from_secs(5);
+/// How long first connects may take after the ramp.
+const CONNECT_LIMIT: Duration = Duration::from_secs(30);
+/// What `all-reconnected` allows beyond the policy's own last client (rule 6 of judgement).
+const RETURN_MARGIN: Duration = Duration::from_secs(10);
+/// The quantile of the policy's last client (rule 6).
+const RETURN_QUANTILE: f64 = 0.9999;
+/// Publishing goes on this long, and for so many publications, after the last client caught up (rule 15).
+const TAIL: (Duration, usize) = (Duration::from_secs(2), 10);
+/// How long after the last deadline the run waits for what is on its way into the record.
+const AFTER_DEADLINE: Duration = Duration::from_millis(500);
+/// How long the run listens on once everybody has everything: a second copy of the last event comes right behind it.
+const LAST_WORDS: Duration = Duration::from_millis(100);
+
+impl Conductor<'_> {
+    pub(super) async fn phases(&mut self) -> Result<(), Stopped> {
+        self.connect().await?;
+        self.prime().await?;
+        for outage in 1..=self.scenario.outage.count {
+            self.outage(outage).await?;
+        }
+        self.tail().await?;
+        self.settle().await
+    }
+
+    async fn connect(&mut self) -> Result<(), Stopped> {
+        let all = self.crew.handles().len();
+        let deadline = self.clock.now() + self.scenario.connect.ramp + CONNECT_LIMIT;
+        let there = |c: &Self| watch::connected(&c.crew);
+        while there(self) < all {
+            if self.clock.now() > deadline {
+                return Err(match there(self) {
+                    0 => Stopped::Broken(Error::Broken(format!(
+                        "no client could connect to {}; is it the right address?",
+                        super::prepare::shown_target(self.scenario)
+                    ))),
+                    some => Stopped::Early(End::NotConnected {
+                        connected: some as u32,
+                    }),
+                });
+            }
+            self.beat(Phase::Connecting, there(self), "").await?;
+        }
+        Ok(())
+    }
+
+    /// Rule 9 of judgement: nothing is restarted before every client has received one and the same event.
+    async fn prime(&mut self) -> Result<(), Stopped> {
+        let all = self.crew.handles().len();
+        let begin = self.clock.now();
+        let deadline = begin + self.scenario.checks.settle;
+        loop {
+            let holding = watch::with_cursor(&self.crew);
+            let primed = match &self.records {
+                None => holding == all,
+                Some(records) => records
+                    .look(|sent| Some((sent.first()?.seq, sent.last()?.seq)))
+                    .is_some_and(|(first, last)| watch::primed(&self.crew, first, last)),
+            };
+            if primed {
+                break;
+            }
+            let now = self.clock.now();
+            let unpublished = self.unpublished();
+            let hopeless = unpublished.is_some() && now > begin + PUBLISH_LIMIT;
+            if hopeless || now > deadline {
+                if let Some(why) = unpublished {
+                    self.sources.mark(now, Mark::Note { text: why.into() });
+                }
+                return Err(Stopped::Early(End::NotPrimed {
+                    primed: holding as u32,
+                }));
+            }
+            self.beat(Phase::Priming, holding, "").await?;
+        }
+        if let Some(publisher) = &self.publisher {
+            publisher.set_kind(PublicationKind::Expected);
+        }
+        self.sources.mark(self.clock.now(), Mark::Primed);
+        Ok(())
+    }
+
+    /// Why nobody can be primed, where no publication was accepted.
+    fn unpublished(&self) -> Option<String> {
+        let counts = self.publisher.as_ref()?.counts();
+        let problem = counts.last_problem.filter(|_| counts.acked == 0)?;
+        let sent = counts.sent;
+        Some(format!(
+            "none of {sent} publications was accepted, the last one met: {problem}; check where and what herd publishes"
+        ))
+    }
+
+    async fn outage(&mut self, number: u32) -> Result<(), Stopped> {
+        match self.scenario.outage.trigger {
+            // Somebody else may restart the target as soon as they are told to.
+            scenario::Trigger::Wait { limit } => self.progress.say(&format!(
+                "every client is primed: restart the target now, herd waits up to {}",
+                humantime::format_duration(limit)
+            )),
+            scenario::Trigger::Child { .. } | scenario::Trigger::Command { .. } => {
+                self.hold(Phase::Steady, self.scenario.outage.steady)
+                    .await?;
+            }
+        }
+        let trigger = self.clock.now();
+        self.mostly_dropped.send_replace(None);
+        self.outage = Some(Outage::new(trigger));
+        self.trigger.pull(number);
+        self.until_ready().await?;
+        self.recover(trigger).await?;
+        self.sources
+            .mark(self.clock.now(), Mark::Settled { outage: number });
+        Ok(())
+    }
+
+    async fn until_ready(&mut self) -> Result<(), Stopped> {
+        let waits = matches!(self.scenario.outage.trigger, scenario::Trigger::Wait { .. });
+        let phase = if waits { Phase::Waiting } else { Phase::Down };
+        loop {
+            let outage = self.outage.as_ref();
+            if outage.is_some_and(|o| o.no_restart) {
+                return Err(Stopped::Early(End::NoRestart));
+            }
+            if outage.is_some_and(|o| o.never || o.ready.is_some()) {
+                return Ok(());
+            }
+            self.beat(phase, watch::connected(&self.crew), "").await?;
+        }
+    }
+
+    /// Waits until every client is back and caught up, has given up, or is past the limit.
+    async fn recover(&mut self, trigger: Elapsed) -> Result<(), Stopped> {
+        let rollout = !matches!(
+            self.scenario.outage.trigger,
+            scenario::Trigger::Child { .. }
+        );
+        let mut gone = None;
+        let mut back_by = Elapsed::ZERO;
+        loop {
+            let Some(outage) = self.outage.as_ref().filter(|outage| !outage.never) else {
+                return Ok(());
+            };
+            let now = self.clock.now();
+            let quiet =
+                !rollout || now.since(outage.last_drop) >= self.scenario.outage.quiet_period;
+            if gone.is_none() || gone != outage.gone {
+                gone = outage.gone.or(Some(trigger));
+                back_by = self.back_by(gone.unwrap_or(trigger), outage.ready);
+            }
+            let standing = self.standing();
+            let all = self.crew.handles().len() - standing.gave_up;
+            let caught_up_by =
+                standing.last_opening.max(back_by.min(now)) + self.scenario.checks.settle;
+            if quiet && standing.caught_up == all {
+                return Ok(());
+            }
+            if now > back_by && (standing.back == standing.caught_up || now > caught_up_by) {
+                return Ok(());
+            }
+            if standing.back < all {
+                self.beat(Phase::Reconnecting, standing.back, &self.refused())
+                    .await?;
+            } else {
+                self.beat(Phase::CatchingUp, standing.caught_up, "").await?;
+            }
+        }
+    }
+
+    /// Until when whoever comes back at all is back (rule 6 of judgement).
+    fn back_by(&self, gone: Elapsed, ready: Option<Elapsed>) -> Elapsed {
+        let down = ready.map_or(self.scenario.outage.down, |ready| ready.since(gone));
+        gone + self.scenario.checks.reconnect_limit.unwrap_or_else(|| {
+            let policy = &self.scenario.policy.backoff;
+            let last = forecast::last_return(policy, self.scenario.clients, down, RETURN_QUANTILE);
+            last.unwrap_or(down) + RETURN_MARGIN
+        })
+    }
+
+    /// Live must work after replay: publishing goes on for a while (rule 15).
+    async fn tail(&mut self) -> Result<(), Stopped> {
+        let begin = self.clock.now();
+        let count = |c: &Self| {
+            c.records
+                .as_ref()
+                .map_or(usize::MAX, |records| records.look(<[_]>::len))
+        };
+        let enough = count(self).saturating_add(TAIL.1);
+        while self.clock.now().since(begin) < TAIL.0 || count(self) < enough {
+            self.beat(Phase::Settling, self.standing().caught_up, "")
+                .await?;
+        }
+        Ok(())
+    }
+
+    /// Waits until every pair is in, or the last deadline is past (rule 14).
+    async fn settle(&mut self) -> Result<(), Stopped> {
+        let settle = self.scenario.checks.settle;
+        let Some(publisher) = &self.publisher else {
+            // Observing, the last settle limit is the part that nobody can be judged by (rule 20).
+            return self.hold(Phase::Settling, settle + AFTER_DEADLINE).await;
+        };
+        publisher.pause();
+        let answers_by = self.clock.now() + settle;
+        let awaited = |c: &Self| c.publisher.as_ref().is_some_and(|p| p.outstanding() > 0);
+        while awaited(self) && self.clock.now() < answers_by {
+            self.beat(Phase::Settling, self.standing().complete, "")
+                .await?;
+        }
+        loop {
+            let needed = self.needed();
+            let standing = watch::standing(&self.crew, self.began(), &needed);
+            let last = needed
+                .last_answer()
+                .unwrap_or_default()
+                .max(standing.last_opening);
+            if standing.complete == standing.back {
+                return self.hold(Phase::Settling, LAST_WORDS).await;
+            }
+            if self.clock.now() > last + settle + AFTER_DEADLINE {
+                return Ok(());
+            }
+            self.beat(Phase::Settling, standing.complete, "").await?;
+        }
+    }
+
+    async fn hold(&mut self, phase: Phase, time: Duration) -> Result<(), Stopped> {
+        let until = self.clock.now() + time;
+        while self.clock.now() < until {
+            self.beat(phase, watch::connected(&self.crew), "").await?;
+        }
+        Ok(())
+    }
+}
