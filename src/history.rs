@@ -562,6 +562,8 @@ pub struct Client {
     pub stream: Stream,
     /// Which of [`History::maps`] translates its event numbers.
     pub map: usize,
+    /// How much later than the merged history's beginning the clock of its stream began.
+    pub shift: Duration,
 }
 
 impl Client {
@@ -576,16 +578,15 @@ impl Client {
             unread: Vec::new(),
             stream: Stream::default(),
             map: 0,
+            shift: Duration::ZERO,
         }
     }
 
     /// Its sessions' beginnings, receipts and resets in the order in which they happened.
     #[must_use]
     pub fn entries<'a>(&'a self, history: &'a History) -> Entries<'a> {
-        Entries::new(
-            &self.stream,
-            history.maps.get(self.map).map_or(&[], Vec::as_slice),
-        )
+        let map = history.maps.get(self.map).map_or(&[][..], Vec::as_slice);
+        Entries::new(&self.stream, map, Elapsed::ZERO + self.shift)
     }
 
     /// Adds one event of the client's log, keeping sessions in step.

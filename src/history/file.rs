@@ -9,6 +9,8 @@
 //! The format's number rises with every change that an older reader would misread; a reader refuses numbers above its
 //! own. This file knows bytes and refuses to know what they mean.
 
+mod align;
+
 use std::fs::File;
 use std::io::{self, BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
@@ -260,6 +262,8 @@ pub fn read_all(paths: &[PathBuf]) -> Result<History, FileError> {
 /// None was given, they are of different runs, or a shard is there twice.
 pub fn merge(mut parts: Vec<History>) -> Result<History, FileError> {
     parts.sort_by_key(|part| part.header.shard.index);
+    align::clocks(&mut parts)?;
+    let common = align::Common::of(&parts);
     let mut parts = parts.into_iter();
     let Some(mut whole) = parts.next() else {
         return Err(FileError::Mismatch(
@@ -274,6 +278,7 @@ pub fn merge(mut parts: Vec<History>) -> Result<History, FileError> {
     add_silent(&mut whole);
     whole.clients.sort_by_key(|client| client.id);
     whole.marks.sort_by_key(|(at, _)| *at);
+    common.impose(&mut whole);
     Ok(whole)
 }
 

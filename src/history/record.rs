@@ -140,11 +140,11 @@ pub struct Entries<'a> {
 }
 
 impl<'a> Entries<'a> {
-    pub(super) fn new(stream: &'a Stream, map: &'a [EventIx]) -> Self {
+    pub(super) fn new(stream: &'a Stream, map: &'a [EventIx], began: Elapsed) -> Self {
         Self {
             bytes: &stream.bytes,
             map,
-            at: 0,
+            at: began.0,
             event: -1,
             sessions: 0,
         }
