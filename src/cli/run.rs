@@ -28,7 +28,7 @@ pub(super) struct RunArgs {
     /// Replays every delay of the run that printed it [default: drawn]
     #[arg(long, value_name = "N", value_parser = word::<Count>)]
     seed: Option<Count>,
-    /// This process's share of the clients, such as 1/4
+    /// This process's share of the clients, such as 1/4; all shards of a run need the same --seed, each run another
     #[arg(long, value_name = "i/N", value_parser = word::<ShardOf>)]
     shard: Option<ShardOf>,
     #[command(flatten)]

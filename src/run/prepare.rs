@@ -145,13 +145,16 @@ pub(super) fn header(
         max_recovery: checks.max_recovery,
         share: 1.0,
     };
+    let identity = xxhash_rust::xxh3::xxh3_64(scenario.common().to_toml().as_bytes());
+    let run = format!("{:016x}-{identity:016x}", scenario.seed);
+    let seq_base = match scenario.publish.source() {
+        Source::Others => 0,
+        Source::Herd if scenario.shard.of > 1 => shared_seq_base(&run),
+        Source::Herd => seq_base()?,
+    };
     Ok(Header {
         herd: env!("CARGO_PKG_VERSION").into(),
-        run: format!(
-            "{:016x}-{:016x}",
-            scenario.seed,
-            xxhash_rust::xxh3::xxh3_64(scenario.common().to_toml().as_bytes())
-        ),
+        run,
         started_unix_us,
         name: scenario.name.clone(),
         scenario: toml,
@@ -159,10 +162,7 @@ pub(super) fn header(
         seed: scenario.seed,
         clients: scenario.clients,
         shard: scenario.shard,
-        seq_base: match scenario.publish.source() {
-            Source::Herd => seq_base()?,
-            Source::Others => 0,
-        },
+        seq_base,
         seq_span: SEQ_BLOCK,
         terms,
     })
@@ -174,7 +174,17 @@ fn seq_base() -> Result<u64, Error> {
     let random = rand::rngs::SysRng
         .try_next_u64()
         .map_err(|e| Error::Broken(format!("the system gave no random number: {e}")))?;
-    Ok((1 + random % ((1 << 32) - 1)) * SEQ_BLOCK)
+    Ok(block(random))
+}
+
+/// The same for the shards of one run, which have nothing in common but scenario and seed: each must know the numbers that
+/// the first one publishes. That is why a run in shards needs a seed of its own each time.
+fn shared_seq_base(run: &str) -> u64 {
+    block(xxhash_rust::xxh3::xxh3_64(run.as_bytes()))
+}
+
+fn block(random: u64) -> u64 {
+    (1 + random % ((1 << 32) - 1)) * SEQ_BLOCK
 }
 
 /// What herd itself has used so far; none where the system doesn't tell.

@@ -72,6 +72,10 @@ impl Draft {
                     value.0.of
                 ),
             )),
+            Some(Given { value, origin }) if value.0.of > 1 && self.seed.is_none() => {
+                let what = "the shards of a run know each other by its seed; give all of them one --seed N, another for each run";
+                Err(self.refuse(origin, what))
+            }
             Some(given) => Ok(given.value.0),
         }
     }
