@@ -20,13 +20,15 @@ use crate::client::Crew;
 use crate::clock::Clock;
 use crate::error::Error;
 use crate::history::file::Writer;
-use crate::history::{Elapsed, End, Header, Mark, PublicationKind};
+use crate::history::{Elapsed, End, Header, Mark, PublicationKind, Seq};
 use crate::publish::{Publisher, Records};
 use crate::scenario::{self, Scenario};
 use crate::trigger::{Step, Trigger};
 
 /// How often conditions are looked at.
 const TICK: Duration = Duration::from_millis(50);
+/// How long a server may refuse every publication before priming ends.
+const PUBLISH_LIMIT: Duration = Duration::from_secs(5);
 /// How long first connects may take after the ramp.
 const CONNECT_LIMIT: Duration = Duration::from_secs(30);
 /// What `all-reconnected` allows beyond the policy's own last client (rule 6 of judgement).
@@ -238,21 +240,25 @@ impl Conductor<'_> {
     /// Rule 9 of judgement: nothing is restarted before every client has received one and the same event.
     async fn prime(&mut self) -> Result<(), Stopped> {
         let all = self.crew.handles().len();
-        let deadline = self.clock.now() + self.scenario.checks.settle;
+        let begin = self.clock.now();
+        let deadline = begin + self.scenario.checks.settle;
         loop {
             let holding = watch::with_cursor(&self.crew);
-            let primed = match &self.records {
-                None => holding == all,
-                Some(records) => records
-                    .look(|sent| Some((sent.first()?.seq, sent.last()?.seq)))
-                    .is_some_and(|(first, last)| watch::primed(&self.crew, first, last)),
-            };
-            if primed {
+            let sent = self.sent_so_far();
+            let common = self.records.is_none()
+                || sent.is_some_and(|(first, last)| watch::primed(&self.crew, first, last));
+            if common && holding == all {
                 break;
             }
-            if self.clock.now() > deadline {
+            let now = self.clock.now();
+            let unpublished = self.unpublished();
+            let hopeless = unpublished.is_some() && now > begin + PUBLISH_LIMIT;
+            if hopeless || now > deadline {
+                if let Some(why) = unpublished {
+                    self.sources.mark(now, Mark::Note { text: why.into() });
+                }
                 return Err(Stopped::Early(End::NotPrimed {
-                    primed: holding as u32,
+                    primed: watch::receiving(&self.crew, sent) as u32,
                 }));
             }
             self.beat(Phase::Priming, holding, "").await?;
@@ -262,6 +268,22 @@ impl Conductor<'_> {
         }
         self.sources.mark(self.clock.now(), Mark::Primed);
         Ok(())
+    }
+
+    /// The first and the last of the numbers that were sent.
+    fn sent_so_far(&self) -> Option<(Seq, Seq)> {
+        let records = self.records.as_ref()?;
+        records.look(|sent| Some((sent.first()?.seq, sent.last()?.seq)))
+    }
+
+    /// Why nobody can be primed, where no publication was accepted.
+    fn unpublished(&self) -> Option<String> {
+        let counts = self.publisher.as_ref()?.counts();
+        let problem = counts.last_problem.filter(|_| counts.acked == 0)?;
+        let sent = counts.sent;
+        Some(format!(
+            "none of {sent} publications was accepted, the last one met: {problem}; check where and what herd publishes"
+        ))
     }
 
     async fn outage(&mut self, number: u32) -> Result<(), Stopped> {
