@@ -1,0 +1,78 @@
+//! Acceptance 8: nothing observed is unknown, never a pass.
+
+use super::peers::Serve;
+use super::{QUICK, Stage, outcome};
+
+#[test]
+fn nobody_publishes() {
+    let stage = Stage::new();
+    let server = Serve::start(&stage, &[]);
+    let args = ["--target", &server.target(), "--observe", "--settle", "1s"];
+    let ended = stage.run(QUICK, &args).end().with(3);
+    ended.at_once().says(&[
+        "UNKNOWN",
+        "0 of 24 clients received a priming event",
+        "nothing was restarted",
+    ]);
+}
+
+#[test]
+fn nobody_restarts_the_server() {
+    let stage = Stage::new();
+    let server = Serve::start(&stage, &[]);
+    let (target, publish) = (server.target(), server.publish());
+    let args = [
+        "--target",
+        &target,
+        "--publish-url",
+        &publish,
+        "--wait",
+        "--wait-limit",
+        "1s",
+    ];
+    let ended = stage.run(QUICK, &args).end().with(3);
+    ended
+        .at_once()
+        .says(&["UNKNOWN", "nobody restarted the server within the limit"]);
+}
+
+/// The clients are back before the next event, so nobody had anything to catch up with.
+#[test]
+fn nothing_was_published_while_the_clients_were_away() {
+    let scenario = QUICK
+        .replace("base = \"2s\"", "base = \"50ms\"")
+        .replace("min-spread = \"1s\"", "min-spread = \"1ms\"")
+        .replace("80%/500ms", "100%/500ms");
+    let stage = Stage::new();
+    let args = ["--rate", "1/s", "--steady", "50ms", "--down", "0s"];
+    stage
+        .run(&scenario, &args)
+        .end()
+        .with(3)
+        .says(&["not exercised"]);
+    assert_eq!(outcome(&stage.summary(), "exactly-once"), "unknown");
+    assert_ne!(outcome(&stage.summary(), "all-reconnected"), "fail");
+}
+
+/// A restart command that restarts nothing.
+#[test]
+fn the_restart_command_restarts_nothing() {
+    let stage = Stage::new();
+    let server = Serve::start(&stage, &[]);
+    let (target, publish) = (server.target(), server.publish());
+    let args = [
+        "--target",
+        &target,
+        "--publish-url",
+        &publish,
+        "--restart-cmd",
+        "true",
+    ];
+    let run = stage.run(QUICK, &args);
+    // It would wait a minute for something to be seen.
+    let mut run = run;
+    run.until_it_says("down ");
+    run.signal(rustix::process::Signal::INT);
+    run.end().with(130);
+    stage.check(&[]).with(3);
+}

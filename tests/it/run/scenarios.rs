@@ -1,0 +1,126 @@
+//! The scenario files of the repository, each run with fewer clients, and what they are there to show.
+
+use std::path::Path;
+use std::time::Duration;
+
+use super::peers::{Others, Serve};
+use super::{Ended, Running, Stage, outcome, unless_busy};
+
+/// Starts a scenario file of the repository.
+fn scenario(stage: &Stage, name: &str, args: &[&str]) -> Running {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("scenarios/{name}.toml"));
+    let bin = Path::new(env!("CARGO_BIN_EXE_herd"))
+        .parent()
+        .unwrap()
+        .display();
+    let path = std::env::var("PATH").unwrap_or_default();
+    let mut command = stage.command(env!("CARGO_BIN_EXE_herd"));
+    command
+        .arg("run")
+        .arg(file)
+        .args(["--seed", "7", "-o", &stage.text("out")])
+        .args(args)
+        .env("PATH", format!("{bin}:{path}"));
+    Running::start(&mut command)
+}
+
+fn fails_the_spread(stage: &Stage, ended: Ended) {
+    ended.with(1).says(&["FAIL", "reconnect-spread"]);
+    assert_eq!(outcome(&stage.summary(), "reconnect-spread"), "fail");
+    stage.assert_empty();
+}
+
+/// Acceptance 5: a stampede is one, also when the server's accept loop is slow and hides it.
+#[test]
+fn a_stampede_fails_and_so_does_one_behind_a_slow_accept_loop() {
+    let (plain, slow) = (Stage::new(), Stage::new());
+    let args = ["-c", "200"];
+    let one = scenario(&plain, "stampede", &args);
+    let two = scenario(
+        &slow,
+        "stampede",
+        &[&args[..], &["--defect", "slow-accept"]].concat(),
+    );
+    fails_the_spread(&plain, one.end());
+    fails_the_spread(&slow, two.end());
+}
+
+#[test]
+fn exponential_with_a_quarter_of_jitter_fails_its_spread_and_its_peak() {
+    let stage = Stage::new();
+    fails_the_spread(
+        &stage,
+        scenario(&stage, "exponential-25", &["-c", "100"]).end(),
+    );
+    assert_eq!(outcome(&stage.summary(), "peak"), "fail");
+}
+
+#[test]
+fn the_default_and_a_supervised_server_pass() {
+    let default = || {
+        let stage = Stage::new();
+        let ended = scenario(&stage, "default", &["-c", "50"]).end();
+        (stage, ended)
+    };
+    let external = || {
+        let stage = Stage::new();
+        let ended = scenario(&stage, "external-server", &["-c", "50"]).end();
+        // The scenario keeps its data beside, where a person finds them.
+        let log = std::fs::read_to_string(stage.path("out/server.log")).unwrap();
+        let port = log.split("127.0.0.1:").nth(1).unwrap();
+        let port: String = port.chars().take_while(char::is_ascii_digit).collect();
+        std::fs::remove_dir_all(format!("/tmp/herd-external-{port}")).unwrap();
+        (stage, ended)
+    };
+    std::thread::scope(|scope| {
+        let runs = [
+            scope.spawn(|| unless_busy(default)),
+            scope.spawn(|| unless_busy(external)),
+        ];
+        for run in runs {
+            let (stage, ended) = run.join().unwrap();
+            ended.with(0).says(&["PASS"]);
+            stage.assert_empty();
+        }
+    });
+}
+
+/// `wait.toml` and `observe.toml`: somebody else restarts the server, once the scenario waits for it.
+#[test]
+fn somebody_elses_restart_passes_published_to_and_observed() {
+    let remote = |name: &str| {
+        let stage = Stage::new();
+        let ended = {
+            let mut server = Serve::start(&stage, &[]);
+            let _others = (name == "observe").then(|| Others::publish(server.port()));
+            let (target, ready, publish) = (server.target(), server.ready(), server.publish());
+            let mut args = vec!["-c", "40", "--target", &target, "--settle", "3s"];
+            args.extend([
+                "--quiet-period",
+                "500ms",
+                "--steady",
+                "500ms",
+                "--ready",
+                &ready,
+            ]);
+            if name == "wait" {
+                args.extend(["--publish-url", &publish]);
+            }
+            let mut run = scenario(&stage, name, &args);
+            run.until_it_says("waiting for a restart");
+            server.restart(Duration::from_secs(1));
+            run.end()
+        };
+        (stage, ended)
+    };
+    std::thread::scope(|scope| {
+        let wait = scope.spawn(|| unless_busy(|| remote("wait")));
+        let observe = scope.spawn(|| unless_busy(|| remote("observe")));
+        let (stage, ended) = wait.join().unwrap();
+        ended.with(0).says(&["PASS"]);
+        stage.assert_empty();
+        let (stage, ended) = observe.join().unwrap();
+        ended.with(0).says(&["PASS", "agreement"]);
+        stage.assert_empty();
+    });
+}

@@ -1,0 +1,94 @@
+//! Whose server it is, who restarts it and who publishes: each way, and more than one outage.
+
+use super::peers::Serve;
+use super::{QUICK, Stage, unless_busy};
+use crate::files;
+
+#[test]
+fn a_server_command_is_supervised_over_two_outages() {
+    let (stage, ended) = unless_busy(|| {
+        let stage = Stage::new();
+        let command = format!(
+            "exec {} serve --listen 127.0.0.1:{{port}} --data {}",
+            env!("CARGO_BIN_EXE_herd"),
+            stage.text("data")
+        );
+        let ended = stage
+            .run(
+                QUICK,
+                &[
+                    "--server-cmd",
+                    &command,
+                    "--target",
+                    "ws://127.0.0.1:{port}/v1/live?after={after}",
+                    "--publish-url",
+                    "http://127.0.0.1:{port}/v1/publish",
+                    "--outages",
+                    "2",
+                ],
+            )
+            .end();
+        (stage, ended)
+    });
+    ended.with(0).says(&["PASS", "2 outages"]);
+    stage.assert_empty();
+    let summary = stage.summary();
+    let outages = summary["outages"].as_array().unwrap();
+    assert_eq!(outages.len(), 2);
+    for outage in outages {
+        assert_eq!(
+            (&outage["dropped"], &outage["reconnected"]),
+            (&24.into(), &24.into())
+        );
+        // The measured times, in their order.
+        let at = |key: &str| outage[key].as_f64().unwrap();
+        assert!(at("trigger_ms") <= at("first_drop_ms") && at("last_drop_ms") < at("ready_ms"));
+    }
+    // The reference server says goodbye on SIGTERM.
+    let closed = super::rows(&stage.path("out"), "sessions.csv");
+    assert!(
+        closed
+            .iter()
+            .filter(|row| row["close_code"] == "1012")
+            .count()
+            >= 48
+    );
+    files::check(&stage.path("out"));
+}
+
+#[test]
+fn a_command_restarts_a_target_that_is_not_herds() {
+    let (stage, ended) = unless_busy(|| {
+        let stage = Stage::new();
+        let ended = {
+            let server = Serve::start(&stage, &[]);
+            let pid = stage.file("pid", &server.pid().to_string());
+            let script = format!(
+                "kill -9 $(cat {pid}); sleep 0.3; {} >/dev/null 2>&1 & echo $! > {pid}",
+                server.line()
+            );
+            let (target, publish) = (server.target(), server.publish());
+            let args = [
+                "--target",
+                &target,
+                "--publish-url",
+                &publish,
+                "--restart-cmd",
+                &script,
+            ];
+            let ended = stage.run(QUICK, &args).end();
+            // What the command started is the user's, so it outlives the run.
+            let pid: i32 = std::fs::read_to_string(pid)
+                .unwrap()
+                .trim()
+                .parse()
+                .unwrap();
+            let pid = rustix::process::Pid::from_raw(pid).unwrap();
+            rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
+            ended
+        };
+        (stage, ended)
+    });
+    ended.with(0).says(&["PASS", "command at"]);
+    stage.assert_empty();
+}
