@@ -3,7 +3,7 @@
 use std::process::Command;
 
 use super::peers::{Fake, Serve};
-use super::{Ended, QUICK, Running, Stage};
+use super::{Ended, QUICK, Running, Stage, together};
 
 /// Runs against a target of this address.
 fn against(target: &str, args: &[&str]) -> Ended {
@@ -88,7 +88,8 @@ fn a_server_command_that_cannot_serve_is_broken_with_its_last_words() {
 /// The server's fault after the restart: a verdict, and a fail.
 #[test]
 fn a_server_that_never_comes_back_fails() {
-    for (name, again) in [("dies", "exit 9"), ("hangs", "exec sleep 100")] {
+    together(["exit 9", "exec sleep 100"].map(|again| {
+        move || {
         let stage = Stage::new();
         let flag = stage.text("started");
         let command = format!(
@@ -109,9 +110,10 @@ fn a_server_that_never_comes_back_fails() {
         ];
         let ended = stage.run(&scenario, &args).end().with(1);
         ended.at_once().says(&["FAIL", "all-reconnected"]);
-        assert_eq!(stage.summary()["outages"][0]["reconnected"], 0, "{name}");
+        assert_eq!(stage.summary()["outages"][0]["reconnected"], 0, "{again}");
         stage.assert_empty();
-    }
+        }
+    }));
 }
 
 #[test]
@@ -183,12 +185,17 @@ fn publications_that_are_refused_are_the_reason_that_is_told() {
     let failing =
         Fake::answering(b"HTTP/1.1 500 Oops\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
     let nowhere = format!("http://127.0.0.1:{}/nope", server.port());
-    for (url, words) in [(nowhere, "status 404"), (failing.url("http"), "status 500")] {
-        let ended = against(&server.target(), &["--publish-url", &url]).with(3);
-        ended
-            .at_once()
-            .says(&["UNKNOWN", "none of", "publications was accepted", words]);
-    }
+    let (target, other) = (server.target(), failing.url("http"));
+    let cases = [(nowhere, "status 404"), (other, "status 500")];
+    together(cases.map(|(url, words)| {
+        let target = &target;
+        move || {
+            let ended = against(target, &["--publish-url", &url]).with(3);
+            ended
+                .at_once()
+                .says(&["UNKNOWN", "none of", "publications was accepted", words]);
+        }
+    }));
 }
 
 #[test]
