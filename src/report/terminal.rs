@@ -168,9 +168,8 @@ fn unread(page: &mut Page, history: &History) {
         let published = history.publications.values().any(acked);
         if unprimed && (published || history.publications.is_empty()) {
             page.blank();
-            let text =
-                "no frame was unread: the server sent nothing, or none with herd's number in it";
-            page.entry((Tone::Title, "Unread"), INDENT, (Tone::Plain, text));
+            let (label, text) = misread(history);
+            page.entry((Tone::Title, label), INDENT, (Tone::Plain, &text));
         }
         return;
     }
@@ -186,6 +185,25 @@ fn unread(page: &mut Page, history: &History) {
         let more = format!("and {} more", count((frames.len() - told) as u64));
         page.entry((Tone::Plain, ""), INDENT, (Tone::Quiet, &more));
     }
+}
+
+/// What was read where nobody was primed: an event that lacks what a client needs.
+fn misread(history: &History) -> (&'static str, String) {
+    let Some(event) = history.events.first() else {
+        return (
+            "Unread",
+            "no frame was unread: the server sent nothing".into(),
+        );
+    };
+    let id = event.id.as_deref().map(line);
+    let id = id.map_or("no id".to_owned(), |id| format!("the id {id}"));
+    let seq = event.seq.map(|seq| format!("the number {}", seq.0));
+    let seq = seq.unwrap_or_else(|| "no number of herd's".to_owned());
+    let events = counted(history.events.len() as u64, "event");
+    let text = format!(
+        "{events}, the first with {id} and {seq}; see whether --id and --seq point at the right places"
+    );
+    ("Read", text)
 }
 
 fn outages(page: &mut Page, input: &Input<'_>) {

@@ -10,7 +10,7 @@ use super::progress::Phase;
 use super::watch;
 use crate::backoff::forecast;
 use crate::error::Error;
-use crate::history::{Elapsed, End, Mark, PublicationKind};
+use crate::history::{Elapsed, End, Mark, PublicationKind, Seq};
 use crate::scenario;
 
 /// How long a server may refuse every publication before priming ends.
@@ -67,13 +67,10 @@ impl Conductor<'_> {
         let deadline = begin + self.scenario.checks.settle;
         loop {
             let holding = watch::with_cursor(&self.crew);
-            let primed = match &self.records {
-                None => holding == all,
-                Some(records) => records
-                    .look(|sent| Some((sent.first()?.seq, sent.last()?.seq)))
-                    .is_some_and(|(first, last)| watch::primed(&self.crew, first, last)),
-            };
-            if primed {
+            let sent = self.sent_so_far();
+            let common = self.records.is_none()
+                || sent.is_some_and(|(first, last)| watch::primed(&self.crew, first, last));
+            if common && holding == all {
                 break;
             }
             let now = self.clock.now();
@@ -84,7 +81,7 @@ impl Conductor<'_> {
                     self.sources.mark(now, Mark::Note { text: why.into() });
                 }
                 return Err(Stopped::Early(End::NotPrimed {
-                    primed: holding as u32,
+                    primed: watch::receiving(&self.crew, sent) as u32,
                 }));
             }
             self.beat(Phase::Priming, holding, "").await?;
@@ -94,6 +91,12 @@ impl Conductor<'_> {
         }
         self.sources.mark(self.clock.now(), Mark::Primed);
         Ok(())
+    }
+
+    /// The first and the last of the numbers that were sent.
+    fn sent_so_far(&self) -> Option<(Seq, Seq)> {
+        let records = self.records.as_ref()?;
+        records.look(|sent| Some((sent.first()?.seq, sent.last()?.seq)))
     }
 
     /// Why nobody can be primed, where no publication was accepted.
@@ -165,12 +168,12 @@ impl Conductor<'_> {
             }
             let standing = self.standing();
             let all = self.crew.handles().len() - standing.gave_up;
-            let caught_up_by =
-                standing.last_opening.max(back_by.min(now)) + self.scenario.checks.settle;
             if quiet && standing.caught_up == all {
                 return Ok(());
             }
-            if now > back_by && (standing.back == standing.caught_up || now > caught_up_by) {
+            // Whoever is not caught up a settle limit after the last one opened will not be.
+            let (over, done) = (standing.back == all || now > back_by, standing.back == standing.caught_up);
+            if quiet && over && (done || now > standing.last_opening + self.scenario.checks.settle) {
                 return Ok(());
             }
             if standing.back < all {

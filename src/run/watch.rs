@@ -22,7 +22,18 @@ pub(super) fn primed(crew: &Crew, first: Seq, last: Seq) -> bool {
         .any(|n| crew.handles().iter().all(|handle| handle.has(Seq(n))))
 }
 
-/// How many clients hold a cursor, or received anything at all.
+/// How many clients hold a cursor and, where herd publishes, received one of the numbers that were sent.
+pub(super) fn receiving(crew: &Crew, sent: Option<(Seq, Seq)>) -> usize {
+    let some = |handle: &Handle| {
+        sent.is_none_or(|(first, last)| handle.missing(first, last) != [first.0..=last.0])
+    };
+    crew.handles()
+        .iter()
+        .filter(|handle| handle.progress().has_cursor && some(handle))
+        .count()
+}
+
+/// How many clients hold a cursor.
 pub(super) fn with_cursor(crew: &Crew) -> usize {
     crew.handles()
         .iter()

@@ -83,7 +83,8 @@ fn help_of_run_shows_every_option() {
     Options:
       -c, --clients <COUNT>  How many clients [default: 1000]
           --seed <N>         Replays every delay of the run that printed it [default: drawn]
-          --shard <i/N>      This process's share of the clients, such as 1/4
+          --shard <i/N>      This process's share of the clients, such as 1/4; all shards of a run need
+                             the same --seed, each run another
       -h, --help             Print help (see more with '--help')
 
     Server under test:

@@ -87,6 +87,14 @@ fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     panic!("{what} never happened");
 }
 
+/// Carries all out at the same time: a run mostly waits.
+fn together<T: Send>(jobs: impl IntoIterator<Item = impl FnOnce() -> T + Send>) -> Vec<T> {
+    std::thread::scope(|scope| {
+        let running: Vec<_> = jobs.into_iter().map(|job| scope.spawn(job)).collect();
+        running.into_iter().map(|job| job.join().unwrap()).collect()
+    })
+}
+
 /// A directory for one run, and the mark of its processes.
 struct Stage {
     dir: tempfile::TempDir,

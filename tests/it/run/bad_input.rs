@@ -3,7 +3,7 @@
 use std::process::Command;
 
 use super::peers::{Fake, Serve};
-use super::{Ended, QUICK, Running, Stage};
+use super::{Ended, QUICK, Running, Stage, together};
 
 /// Runs against a target of this address.
 fn against(target: &str, args: &[&str]) -> Ended {
@@ -46,7 +46,7 @@ fn a_target_that_is_no_websocket_server_is_broken_and_described() {
             answering(b"\x00\x1b[31m\xff\xfe garbage\r\n\r\n"),
             &["doesn't speak WebSocket"],
         ),
-        ("http://127.0.0.1:1/".into(), &["use ws://"]),
+        ("http://127.0.0.1:1/".into(), &["use a ws:// address"]),
     ];
     let runs: Vec<_> = cases
         .iter()
@@ -67,9 +67,7 @@ fn a_target_that_is_no_websocket_server_is_broken_and_described() {
 
 #[test]
 fn a_target_that_closes_at_once_is_broken() {
-    let stage = Stage::new();
-    let server = Serve::start(&stage, &["--defect", "accept-then-close"]);
-    let ended = against(&server.target(), &[]).with(4);
+    let ended = against(&Fake::hanging_up().url("ws"), &[]).with(4);
     ended
         .at_once()
         .says(&["accepts connections and ends them at once"]);
@@ -90,7 +88,8 @@ fn a_server_command_that_cannot_serve_is_broken_with_its_last_words() {
 /// The server's fault after the restart: a verdict, and a fail.
 #[test]
 fn a_server_that_never_comes_back_fails() {
-    for (name, again) in [("dies", "exit 9"), ("hangs", "exec sleep 100")] {
+    together(["exit 9", "exec sleep 100"].map(|again| {
+        move || {
         let stage = Stage::new();
         let flag = stage.text("started");
         let command = format!(
@@ -111,9 +110,10 @@ fn a_server_that_never_comes_back_fails() {
         ];
         let ended = stage.run(&scenario, &args).end().with(1);
         ended.at_once().says(&["FAIL", "all-reconnected"]);
-        assert_eq!(stage.summary()["outages"][0]["reconnected"], 0, "{name}");
+        assert_eq!(stage.summary()["outages"][0]["reconnected"], 0, "{again}");
         stage.assert_empty();
-    }
+        }
+    }));
 }
 
 #[test]
@@ -185,12 +185,17 @@ fn publications_that_are_refused_are_the_reason_that_is_told() {
     let failing =
         Fake::answering(b"HTTP/1.1 500 Oops\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
     let nowhere = format!("http://127.0.0.1:{}/nope", server.port());
-    for (url, words) in [(nowhere, "status 404"), (failing.url("http"), "status 500")] {
-        let ended = against(&server.target(), &["--publish-url", &url]).with(3);
-        ended
-            .at_once()
-            .says(&["UNKNOWN", "none of", "publications was accepted", words]);
-    }
+    let (target, other) = (server.target(), failing.url("http"));
+    let cases = [(nowhere, "status 404"), (other, "status 500")];
+    together(cases.map(|(url, words)| {
+        let target = &target;
+        move || {
+            let ended = against(target, &["--publish-url", &url]).with(3);
+            ended
+                .at_once()
+                .says(&["UNKNOWN", "none of", "publications was accepted", words]);
+        }
+    }));
 }
 
 #[test]
@@ -209,16 +214,29 @@ fn a_restart_command_that_fails_or_hangs_is_broken() {
 }
 
 #[test]
-fn a_pointer_at_the_wrong_place_shows_frames_that_could_not_be_read() {
+fn a_pointer_at_the_wrong_place_shows_what_was_read() {
     let stage = Stage::new();
     let server = Serve::start(&stage, &[]);
     let publish = server.publish();
-    for pointer in [["--id", "/nope"], ["--seq", "/nope"]] {
-        let args = [&["--publish-url", &publish, "--settle", "1s"], &pointer[..]].concat();
+    for (pointer, read) in [
+        ("--id", "the first with no id and the number"),
+        (
+            "--seq",
+            "and no number of herd's; see whether --id and --seq",
+        ),
+    ] {
+        let args = [
+            "--publish-url",
+            &publish,
+            "--settle",
+            "1s",
+            pointer,
+            "/nope",
+        ];
         let ended = against(&server.target(), &args).with(3);
         ended
             .at_once()
-            .says(&["UNKNOWN", "nothing was restarted", "Unread", "\"seq\""]);
+            .says(&["UNKNOWN", "0 of 24 clients", "nothing was restarted", read]);
     }
 }
 

@@ -41,7 +41,8 @@ fn nobody_restarts_the_server() {
 fn nothing_was_published_while_the_clients_were_away() {
     let scenario = QUICK
         .replace("base = \"2s\"", "base = \"50ms\"")
-        .replace("min-spread = \"1s\"", "min-spread = \"1ms\"");
+        .replace("min-spread = \"1s\"", "min-spread = \"1ms\"")
+        .replace("80%/500ms", "100%/500ms");
     let stage = Stage::new();
     let args = ["--rate", "1/s", "--steady", "50ms", "--down", "0s"];
     stage

@@ -85,9 +85,9 @@ impl<'a> Serve<'a> {
     }
 
     /// As a deploy: SIGKILL, a pause, and the same again.
-    pub(super) fn restart(&mut self) {
+    pub(super) fn restart(&mut self, pause: Duration) {
         self.kill();
-        std::thread::sleep(Duration::from_millis(300));
+        std::thread::sleep(pause);
         self.begin();
     }
 }
@@ -164,6 +164,19 @@ impl Fake {
                     let _ = stream.read(&mut [0; 4096]);
                     let _ = stream.write_all(answer);
                 }
+            }
+        });
+        Self { port }
+    }
+
+    /// Accepts every handshake and ends the connection.
+    pub(super) fn hanging_up() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        std::thread::spawn(move || {
+            // `accept` returns once the handshake is done; who declined it was never let in.
+            for stream in listener.incoming().flatten() {
+                drop(tokio_tungstenite::tungstenite::accept(stream));
             }
         });
         Self { port }

@@ -1,9 +1,10 @@
 //! The scenario files of the repository, each run with fewer clients, and what they are there to show.
 
 use std::path::Path;
+use std::time::Duration;
 
 use super::peers::{Others, Serve};
-use super::{Ended, Running, Stage, outcome, unless_busy};
+use super::{Ended, Running, Stage, outcome, together, unless_busy};
 
 /// Starts a scenario file of the repository.
 fn scenario(stage: &Stage, name: &str, args: &[&str]) -> Running {
@@ -29,11 +30,21 @@ fn fails_the_spread(stage: &Stage, ended: Ended) {
     stage.assert_empty();
 }
 
-/// Acceptance 5: a stampede is one, also when the server's accept loop is slow and hides it.
 #[test]
+fn every_scenario_of_the_repository_ends_as_it_says() {
+    let all: [fn(); 4] = [
+        a_stampede_fails_and_so_does_one_behind_a_slow_accept_loop,
+        exponential_with_a_quarter_of_jitter_fails_its_spread_and_its_peak,
+        the_default_and_a_supervised_server_pass,
+        somebody_elses_restart_passes_published_to_and_observed,
+    ];
+    together(all);
+}
+
+/// Acceptance 5: a stampede is one, also when the server's accept loop is slow and hides it.
 fn a_stampede_fails_and_so_does_one_behind_a_slow_accept_loop() {
     let (plain, slow) = (Stage::new(), Stage::new());
-    let args = ["-c", "200"];
+    let args = ["-c", "60"];
     let one = scenario(&plain, "stampede", &args);
     let two = scenario(
         &slow,
@@ -44,7 +55,6 @@ fn a_stampede_fails_and_so_does_one_behind_a_slow_accept_loop() {
     fails_the_spread(&slow, two.end());
 }
 
-#[test]
 fn exponential_with_a_quarter_of_jitter_fails_its_spread_and_its_peak() {
     let stage = Stage::new();
     fails_the_spread(
@@ -54,7 +64,6 @@ fn exponential_with_a_quarter_of_jitter_fails_its_spread_and_its_peak() {
     assert_eq!(outcome(&stage.summary(), "peak"), "fail");
 }
 
-#[test]
 fn the_default_and_a_supervised_server_pass() {
     let default = || {
         let stage = Stage::new();
@@ -71,21 +80,14 @@ fn the_default_and_a_supervised_server_pass() {
         std::fs::remove_dir_all(format!("/tmp/herd-external-{port}")).unwrap();
         (stage, ended)
     };
-    std::thread::scope(|scope| {
-        let runs = [
-            scope.spawn(|| unless_busy(default)),
-            scope.spawn(|| unless_busy(external)),
-        ];
-        for run in runs {
-            let (stage, ended) = run.join().unwrap();
-            ended.with(0).says(&["PASS"]);
-            stage.assert_empty();
-        }
-    });
+    let both: [&(dyn Fn() -> (Stage, Ended) + Sync); 2] = [&default, &external];
+    for (stage, ended) in together(both.map(|run| move || unless_busy(run))) {
+        ended.with(0).says(&["PASS"]);
+        stage.assert_empty();
+    }
 }
 
 /// `wait.toml` and `observe.toml`: somebody else restarts the server, once the scenario waits for it.
-#[test]
 fn somebody_elses_restart_passes_published_to_and_observed() {
     let remote = |name: &str| {
         let stage = Stage::new();
@@ -107,19 +109,17 @@ fn somebody_elses_restart_passes_published_to_and_observed() {
             }
             let mut run = scenario(&stage, name, &args);
             run.until_it_says("waiting for a restart");
-            server.restart();
+            server.restart(Duration::from_secs(1));
             run.end()
         };
         (stage, ended)
     };
-    std::thread::scope(|scope| {
-        let wait = scope.spawn(|| unless_busy(|| remote("wait")));
-        let observe = scope.spawn(|| unless_busy(|| remote("observe")));
-        let (stage, ended) = wait.join().unwrap();
-        ended.with(0).says(&["PASS"]);
-        stage.assert_empty();
-        let (stage, ended) = observe.join().unwrap();
-        ended.with(0).says(&["PASS", "agreement"]);
-        stage.assert_empty();
-    });
+    let both = [("wait", "exactly-once"), ("observe", "agreement")];
+    together(both.map(|(name, word)| {
+        move || {
+            let (stage, ended) = unless_busy(|| remote(name));
+            ended.with(0).says(&["PASS", word]);
+            stage.assert_empty();
+        }
+    }));
 }

@@ -1,10 +1,18 @@
 //! Whose server it is, who restarts it and who publishes: each way, and more than one outage.
 
 use super::peers::Serve;
-use super::{QUICK, Stage, unless_busy};
+use super::{QUICK, Stage, together, unless_busy};
 use crate::files;
 
 #[test]
+fn herds_own_tools_restart_a_server_that_is_not_herds() {
+    let both: [fn(); 2] = [
+        a_server_command_is_supervised_over_two_outages,
+        a_command_restarts_a_target_that_is_not_herds,
+    ];
+    together(both);
+}
+
 fn a_server_command_is_supervised_over_two_outages() {
     let (stage, ended) = unless_busy(|| {
         let stage = Stage::new();
@@ -56,7 +64,6 @@ fn a_server_command_is_supervised_over_two_outages() {
     files::check(&stage.path("out"));
 }
 
-#[test]
 fn a_command_restarts_a_target_that_is_not_herds() {
     let (stage, ended) = unless_busy(|| {
         let stage = Stage::new();
