@@ -13,7 +13,7 @@ use tokio::task::JoinSet;
 use super::archive::{Archive, Sources};
 use super::progress::{Phase, Progress};
 use super::start::{self, Started};
-use super::watch::{self, Needed, Standing};
+use super::watch::{self, Cut, Needed, Standing};
 use super::{Signal, Ui};
 use crate::backoff::forecast;
 use crate::client::Crew;
@@ -73,6 +73,15 @@ struct Outage {
     /// When the number of clients without a connection last rose.
     last_drop: Elapsed,
     away: usize,
+}
+
+impl Outage {
+    fn cut(&self) -> Cut {
+        Cut {
+            trigger: self.trigger,
+            over: self.ready.unwrap_or(self.trigger),
+        }
+    }
 }
 
 struct Conductor<'a> {
@@ -381,7 +390,7 @@ impl Conductor<'_> {
         }
         loop {
             let needed = self.needed();
-            let standing = watch::standing(&self.crew, self.began(), &needed);
+            let standing = watch::standing(&self.crew, self.cut(), &needed);
             let last = needed
                 .last_answer()
                 .unwrap_or_default()
@@ -441,7 +450,8 @@ impl Conductor<'_> {
             return;
         };
         if outage.ready.is_some() {
-            watch::close_half_open(&self.crew, now, outage.trigger, &mut outage.others_since);
+            let cut = outage.cut();
+            watch::close_half_open(&self.crew, now, cut, &mut outage.others_since);
         }
         let counts = self.crew.counts();
         let away = (counts.away + counts.gave_up) as usize;
@@ -502,13 +512,11 @@ impl Conductor<'_> {
     }
 
     fn standing(&self) -> Standing {
-        watch::standing(&self.crew, self.began(), &self.needed())
+        watch::standing(&self.crew, self.cut(), &self.needed())
     }
 
-    fn began(&self) -> Elapsed {
-        self.outage
-            .as_ref()
-            .map_or(Elapsed::ZERO, |outage| outage.trigger)
+    fn cut(&self) -> Cut {
+        self.outage.as_ref().map_or(Cut::default(), Outage::cut)
     }
 
     fn refused(&self) -> String {
