@@ -14,7 +14,7 @@ use tokio::task::JoinSet;
 use super::archive::{Archive, Sources};
 use super::progress::{Phase, Progress};
 use super::start::{self, Started};
-use super::watch::{self, Needed, Standing};
+use super::watch::{self, Cut, Needed, Standing};
 use super::{Signal, Ui};
 use crate::client::Crew;
 use crate::clock::Clock;
@@ -70,6 +70,13 @@ impl Outage {
             trigger,
             last_drop: trigger,
             ..Self::default()
+        }
+    }
+
+    fn cut(&self) -> Cut {
+        Cut {
+            trigger: self.trigger,
+            over: self.ready.unwrap_or(self.trigger),
         }
     }
 }
@@ -250,7 +257,8 @@ impl Conductor<'_> {
             return;
         };
         if outage.ready.is_some() {
-            watch::close_half_open(&self.crew, now, outage.trigger, &mut outage.others_since);
+            let cut = outage.cut();
+            watch::close_half_open(&self.crew, now, cut, &mut outage.others_since);
         }
         let counts = self.crew.counts();
         let away = (counts.away + counts.gave_up) as usize;
@@ -317,13 +325,11 @@ impl Conductor<'_> {
     }
 
     pub(super) fn standing(&self) -> Standing {
-        watch::standing(&self.crew, self.began(), &self.needed())
+        watch::standing(&self.crew, self.cut(), &self.needed())
     }
 
-    pub(super) fn began(&self) -> Elapsed {
-        self.outage
-            .as_ref()
-            .map_or(Elapsed::ZERO, |outage| outage.trigger)
+    pub(super) fn cut(&self) -> Cut {
+        self.outage.as_ref().map_or(Cut::default(), Outage::cut)
     }
 
     pub(super) fn refused(&self) -> String {

@@ -187,6 +187,8 @@ impl Conductor<'_> {
 
     /// Until when whoever comes back at all is back (rule 6 of judgement).
     fn back_by(&self, gone: Elapsed, ready: Option<Elapsed>) -> Elapsed {
+        // A server that died again is started again after the same time.
+        let ready = ready.filter(|ready| *ready > gone);
         let down = ready.map_or(self.scenario.outage.down, |ready| ready.since(gone));
         gone + self.scenario.checks.reconnect_limit.unwrap_or_else(|| {
             let policy = &self.scenario.policy.backoff;
@@ -227,7 +229,7 @@ impl Conductor<'_> {
         }
         loop {
             let needed = self.needed();
-            let standing = watch::standing(&self.crew, self.began(), &needed);
+            let standing = watch::standing(&self.crew, self.cut(), &needed);
             let last = needed
                 .last_answer()
                 .unwrap_or_default()

@@ -130,8 +130,18 @@ pub(super) struct Standing {
     pub(super) last_opening: Elapsed,
 }
 
-/// Counts them. `trigger` is when the outage began: a connection that is older and silent since may be dead.
-pub(super) fn standing(crew: &Crew, trigger: Elapsed, needed: &Needed) -> Standing {
+/// An outage as a connection sees it that may have died in it without a word.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Cut {
+    /// What was opened later is a return.
+    pub(super) trigger: Elapsed,
+    /// When the target was ready again, or the trigger before that. Up to here a receipt proves nothing: between the
+    /// trigger and its death the old server still sends.
+    pub(super) over: Elapsed,
+}
+
+/// Counts them. A connection that is older than the cut and silent since may be dead.
+pub(super) fn standing(crew: &Crew, cut: Cut, needed: &Needed) -> Standing {
     let mut standing = Standing::default();
     for handle in crew.handles() {
         let progress = handle.progress();
@@ -140,7 +150,7 @@ pub(super) fn standing(crew: &Crew, trigger: Elapsed, needed: &Needed) -> Standi
             .max(progress.opened.unwrap_or_default());
         match progress.status {
             Status::GaveUp => standing.gave_up += 1,
-            Status::Connected if !silent_since(progress, trigger) => {
+            Status::Connected if !silent_since(progress, cut) => {
                 standing.back += 1;
                 if needed.caught_up(handle, progress) {
                     standing.caught_up += 1;
@@ -153,9 +163,9 @@ pub(super) fn standing(crew: &Crew, trigger: Elapsed, needed: &Needed) -> Standi
     standing
 }
 
-fn silent_since(progress: Progress, trigger: Elapsed) -> bool {
-    let older = progress.opened.is_some_and(|opened| opened <= trigger);
-    older && progress.last_receipt.is_none_or(|at| at <= trigger)
+fn silent_since(progress: Progress, cut: Cut) -> bool {
+    let older = progress.opened.is_some_and(|opened| opened <= cut.trigger);
+    older && progress.last_receipt.is_none_or(|at| at <= cut.over)
 }
 
 /// Closes connections that stayed open over the outage and silent for 5 s after others came back and received (rule 5).
@@ -163,13 +173,13 @@ fn silent_since(progress: Progress, trigger: Elapsed) -> bool {
 pub(super) fn close_half_open(
     crew: &Crew,
     now: Elapsed,
-    trigger: Elapsed,
+    cut: Cut,
     others_since: &mut Option<Elapsed>,
 ) {
     if others_since.is_none() {
         let receives = |p: Progress| {
             p.status == Status::Connected
-                && p.opened.is_some_and(|opened| opened > trigger)
+                && p.opened.is_some_and(|opened| opened > cut.trigger)
                 && p.last_receipt > p.opened
         };
         if crew
@@ -183,9 +193,35 @@ pub(super) fn close_half_open(
     if others_since.is_some_and(|since| now.since(since) >= SILENCE) {
         for handle in crew.handles() {
             let progress = handle.progress();
-            if progress.status == Status::Connected && silent_since(progress, trigger) {
+            if progress.status == Status::Connected && silent_since(progress, cut) {
                 handle.close_half_open(progress.sessions);
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_old_server_sent_before_it_died_is_no_sign_of_life() {
+        let at = Elapsed::from_millis;
+        let cut = Cut {
+            trigger: at(1_000),
+            over: at(1_600),
+        };
+        let silent = |opened, last_receipt| {
+            let progress = Progress {
+                opened: Some(at(opened)),
+                last_receipt: Some(at(last_receipt)),
+                ..Progress::default()
+            };
+            silent_since(progress, cut)
+        };
+        assert!(silent(10, 990));
+        assert!(silent(10, 1_020), "published while the kill was under way");
+        assert!(!silent(10, 1_700), "it receives from the new server");
+        assert!(!silent(1_700, 990), "it came back");
     }
 }

@@ -288,7 +288,8 @@ pub enum Ledger {
     NeverBack,
     /// Flapped sessions, and dials that the end of the run cut off: at most one a client.
     Flapped,
-    /// Sessions that herd closed as half-open.
+    /// Sessions that herd closed as half-open: one for each client that is named, which has a line for every connection
+    /// before the restart, that of herd's first look too.
     HalfOpen,
     /// No number: a line says that it acted.
     Uncounted,

@@ -71,10 +71,12 @@ fn row(defect: Defect) -> Row {
                 ..plan
             },
         ),
-        // Half-open clients count as away from the cut on, and are noticed after 5 s.
+        // Half-open clients count as away from the cut on, and are noticed after 5 s, also where they received something
+        // while the kill was under way.
         Defect::HalfOpen => with(
             10,
             Plan {
+                rate: 100,
                 reconnect_limit: 12,
                 ..plan
             },
@@ -118,7 +120,10 @@ fn counted(counts: Ledger, clients: u32, ran: &Ran) -> (u64, u64, u64) {
             let cut = ran.rows("attempts.csv", "outcome", "aborted");
             (ran.lines(), flapped, flapped + cut)
         }
-        Ledger::HalfOpen => exactly(ran.lines(), ran.rows("sessions.csv", "cause", "half-open")),
+        Ledger::HalfOpen => exactly(
+            ran.distinct(),
+            ran.rows("sessions.csv", "cause", "half-open"),
+        ),
         Ledger::Uncounted => exactly(ran.lines(), ran.lines()),
     }
 }

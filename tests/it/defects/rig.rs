@@ -121,7 +121,8 @@ pub(super) struct Ran {
 }
 
 impl Ran {
-    /// Lines that say something different: a pair that is withheld from every resume is lost once.
+    /// Lines that say something different: a pair that is withheld from every resume is lost once, and of a client's
+    /// sockets that are kept only the last is one that it still uses.
     pub(super) fn distinct(&self) -> u64 {
         self.acts.iter().collect::<BTreeSet<_>>().len() as u64
     }
