@@ -152,7 +152,7 @@ mod tests {
         for parts in [[part(1, 0), part(2, 70)], [part(2, 70), part(1, 0)]] {
             let whole = merge(parts.into()).unwrap();
             let opened: Vec<_> = whole.clients.iter().map(|c| c.sessions[0].opened).collect();
-            assert_eq!(opened, [10, 80].map(Elapsed::from_millis));
+            assert_eq!(opened, [11, 81].map(Elapsed::from_millis));
             let received = whole.clients.iter().map(|c| {
                 c.entries(&whole).find_map(|entry| match entry {
                     Entry::Receipt(receipt) => Some(receipt.at),
