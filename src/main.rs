@@ -182,7 +182,7 @@ fn json(summary: &Summary) -> Result<Vec<u8>, Error> {
 fn render(histories: &[PathBuf], rendering: &Rendering) -> Result<Exit, Error> {
     let history = read_all(histories)?;
     let verdict = check::judge(&history);
-    let summary = Summary::new(&history, &verdict, exit_of(verdict.outcome));
+    let summary = Summary::new(&history, &verdict, herd::run::exit(&history, &verdict));
     match rendering {
         Rendering::Summary => say(&json(&summary)?),
         Rendering::Files { formats, dir } => {

@@ -258,8 +258,11 @@ impl Case<'_> {
         let dropped = facts::count_clients(self.timeline.of_outage(outage.outage).iter());
         let few = f64::from(dropped) < LEAST_DROPPED * all as f64;
         let asked = self.history.header.terms.share < 1.0;
-        (few && !asked && outage.outage > 0)
-            .then(|| format!("{dropped} of {all} dropped; if no more was meant, say so with share"))
+        (few && !asked && outage.outage > 0).then(|| {
+            format!(
+                "only {dropped} of {all} clients dropped, so this was no restart for all of them"
+            )
+        })
     }
 
     fn unseen_outage(&self, outage: u32) -> Vec<Finding> {

@@ -172,8 +172,12 @@ impl Conductor<'_> {
                 return Ok(());
             }
             // Whoever is not caught up a settle limit after the last one opened will not be.
-            let (over, done) = (standing.back == all || now > back_by, standing.back == standing.caught_up);
-            if quiet && over && (done || now > standing.last_opening + self.scenario.checks.settle) {
+            let (over, done) = (
+                standing.back == all || now > back_by,
+                standing.back == standing.caught_up,
+            );
+            if quiet && over && (done || now > standing.last_opening + self.scenario.checks.settle)
+            {
                 return Ok(());
             }
             if standing.back < all {

@@ -92,11 +92,21 @@ impl Draft {
             Owner::Embedded => IdKind::Integer,
             Owner::Command | Owner::Remote => IdKind::Opaque,
         };
+        let ids = or(&draft.ids, |k| k, ids);
+        if let Some(Given {
+            value: true,
+            origin,
+        }) = &draft.contiguous
+            && ids != IdKind::Integer
+        {
+            let what = "only integers can be without holes; say ids = \"integer\", or leave it out";
+            return Err(self.refuse(origin, what));
+        }
         Ok(Connect {
             profile: or(&draft.profile, |p| p, ProfileName::After),
             id: self.pointer(&draft.id)?.unwrap_or_else(|| "/id".into()),
             seq: self.pointer(&draft.seq)?,
-            ids: or(&draft.ids, |k| k, ids),
+            ids,
             contiguous: or(&draft.contiguous, |c| c, false),
             headers: self.headers(&draft.headers)?,
             source_ips: draft

@@ -28,6 +28,8 @@ pub(super) struct Visit {
 pub(super) struct Holdings<'a> {
     pub(super) held: &'a Bits,
     pub(super) covered: &'a Bits,
+    /// Items before this one were never the client's to get.
+    pub(super) first: u32,
 }
 
 impl Holdings<'_> {
@@ -104,7 +106,7 @@ impl Visit {
             let missing = holdings.held.missing(from..to);
             missing.filter(|x| !holdings.covered.has(*x))
         };
-        let holes: Vec<u32> = lacking(0, self.replay)
+        let holes: Vec<u32> = lacking(holdings.first.min(self.replay), self.replay)
             .filter(|x| !presence.overdue_before(catalogue.item(*x).known, self.opened))
             .collect();
         let replay_over = self.live > 0 || holes.iter().any(overdue);

@@ -131,6 +131,7 @@ impl<'s, 'a> Walk<'s, 'a> {
         Holdings {
             held: &self.held,
             covered: &self.covered,
+            first: self.due.start,
         }
     }
 

@@ -134,8 +134,8 @@ mod tests {
             [said("lose"), said("lose-live=0"), said("slow-accept=x"), said("forget-log=3")].join("\n"),
             @r#"
         no defect is called "lose"; herd list defects shows them
-        lose-live=0 is not a whole number from 1; give one in so many (subscriber, event) pairs, such as 100
-        slow-accept=x is not a whole number from 1; give so many handshakes a second, such as 100
+        lose-live="0" is not a whole number from 1; give one in so many (subscriber, event) pairs, such as 100
+        slow-accept="x" is not a whole number from 1; give so many handshakes a second, such as 100
         forget-log takes no argument; leave out what follows the =
         "#
         );

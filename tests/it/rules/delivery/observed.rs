@@ -199,3 +199,19 @@ fn events_without_an_id_can_not_be_judged() {
     assert_eq!(outcomes(&a), UNSURE);
     assert!(why(&a).contains("1 events carried no id"));
 }
+
+/// What was first seen before a client's own first receipt was never its to get: no hole in its resume.
+#[test]
+fn who_came_later_has_resumed_too() {
+    let history = observing()
+        .client(1, |s| {
+            s.open(0).got_all(5, 1..=3).dropped(1_000);
+            s.resume(2_000, 3).got_all(2_010, 4..=6);
+        })
+        .client(2, |s| {
+            s.open(10).got(20, 3).dropped(1_000);
+            s.resume(3_000, 3).got_all(3_010, 4..=6);
+        });
+    let a = judged(&history.end(END));
+    assert_eq!(a.resumes[1][1], Some(ResumeOutcome::Resumed));
+}
