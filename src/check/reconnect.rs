@@ -260,7 +260,7 @@ impl Case<'_> {
         let asked = self.history.header.terms.share < 1.0;
         (few && !asked && outage.outage > 0).then(|| {
             format!(
-                "only {dropped} of {all} clients dropped, so this was no restart for all of them"
+                "only {dropped} of {all} dropped, so this was no restart for all of the clients"
             )
         })
     }

@@ -4,7 +4,6 @@
 //! not after a thousand clients have met it.
 
 use std::path::Path;
-use std::time::Duration;
 
 use tokio::sync::watch;
 
@@ -22,9 +21,6 @@ use crate::target::probe::Probe;
 use crate::target::{self, Supervised};
 use crate::template::{self, Template, Values};
 use crate::trigger::{By, Remote, Trigger};
-
-/// How long a target may take to be ready again before the run stops waiting.
-const READY_AGAIN: Duration = Duration::from_secs(60);
 
 /// Where the embedded server keeps its log while the run lasts, in the run's directory.
 pub(super) const DATA: &str = "server-data";
@@ -193,7 +189,7 @@ fn remote(
         Remote {
             by,
             probe,
-            ready_limit: READY_AGAIN,
+            ready_limit: scenario.target.ready_limit,
             mostly_dropped,
         },
         clock,

@@ -36,7 +36,7 @@ impl Draft {
             name: self.title()?,
             clients,
             seed: or(&self.seed, |Count(n)| n, fresh_seed),
-            shard: self.share(clients)?,
+            shard: self.share(clients, owner)?,
             connect: self.connect(owner, publish.source())?,
             policy: self.policy(owner)?,
             outage: self.outage(trigger)?,
@@ -62,7 +62,7 @@ impl Draft {
         Ok(name.value.clone())
     }
 
-    fn share(&self, clients: u32) -> Result<Shard, Error> {
+    fn share(&self, clients: u32, owner: Owner) -> Result<Shard, Error> {
         match &self.shard {
             None => Ok(Shard::WHOLE),
             Some(Given { value, origin }) if value.0.of > clients => Err(self.refuse(
@@ -72,6 +72,10 @@ impl Draft {
                     value.0.of
                 ),
             )),
+            Some(Given { value, origin }) if value.0.of > 1 && owner != Owner::Remote => {
+                let what = "each shard would start a server of its own; start one yourself and give all of them its --target";
+                Err(self.refuse(origin, what))
+            }
             Some(Given { value, origin }) if value.0.of > 1 && self.seed.is_none() => {
                 let what = "the shards of a run know each other by its seed; give all of them one --seed N, another for each run";
                 Err(self.refuse(origin, what))

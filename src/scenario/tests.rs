@@ -147,7 +147,7 @@ fn the_file_that_init_writes_has_every_key() {
 fn a_resolved_scenario_renders_to_toml_that_loads_to_the_same() {
     let files = [
         "",
-        "clients = \"10k\"\nseed = \"18446744073709551615\"\nshard = \"2/4\"\nname = \"a b\"",
+        "clients = \"10k\"\nseed = \"18446744073709551615\"\nshard = \"2/4\"\nname = \"a b\"\n[target]\nurl = \"ws://h\"",
         "[target]\ndefects = [\"lose-live=3\", \"lose-on-resume\"]\nkeep = 100\nready = \"http://127.0.0.1:{port}/healthz\"",
         "[target]\nurl = \"ws://h/live?token={env:T}\"",
         "[target]\nserver-cmd = '''./server \"{port}\" '\\n' '''\n[publish]\ncmd = \"kcat\"\nrate = \"0.3/s\"",
@@ -158,7 +158,7 @@ fn a_resolved_scenario_renders_to_toml_that_loads_to_the_same() {
         "[backoff]\npreset = \"exponential\"\nbase = \"500ms\"\nfactor = 1.5\ncap = \"20s\"\nmax-attempts = 3",
         "[backoff]\npreset = \"fixed\"\ndelay = \"2s\"\njitter = \"10%\"",
         "[backoff]\npreset = \"immediate\"",
-        "[connect]\nheaders = [\"X: 1\"]\nsource-ips = [\"127.0.0.2\", \"::1\"]\nseq = \"/n\"\nids = \"lexicographic\"\ncontiguous = true\nmax-message = \"1k\"\n[output]\ndir = \"out\"\nformats = []",
+        "[connect]\nheaders = [\"X: 1\"]\nsource-ips = [\"127.0.0.2\", \"::1\"]\nseq = \"/n\"\nids = \"integer\"\ncontiguous = true\nmax-message = \"1k\"\n[output]\ndir = \"out\"\nformats = []",
     ];
     for file in files {
         let scenario = loaded(file);
@@ -188,7 +188,7 @@ fn what_is_stored_holds_no_literal_secret_and_still_loads() {
 fn shards_of_one_run_have_the_scenario_in_common() {
     let shard = |index| {
         loaded(&format!(
-            "seed = 1\nshard = \"{index}/2\"\n[output]\ndir = \"o{index}\""
+            "seed = 1\nshard = \"{index}/2\"\n[target]\nurl = \"ws://h\"\n[output]\ndir = \"o{index}\""
         ))
     };
     assert_ne!(shard(1), shard(2));
@@ -237,6 +237,7 @@ fn every_refusal_names_line_and_key_and_what_would_be_right() {
         "clients = 5000000000",
         "shard = \"5/4\"",
         "clients = 3\nshard = \"1/4\"",
+        "seed = 1\nshard = \"1/2\"",
         "name = \"../x\"",
         "cliens = 5",
         "[targt]\nurl = \"ws://h\"",
@@ -259,6 +260,7 @@ fn every_refusal_names_line_and_key_and_what_would_be_right() {
         "[connect]\nid = \"id\"",
         "[connect]\nheaders = [\"Cookie\"]",
         "[connect]\nsource-ips = [\"localhost\"]",
+        "[connect]\nids = \"opaque\"\ncontiguous = true",
         "[connect]\ntimeout = \"0s\"",
         "[connect]\nmax-message = 0",
         "[backoff]\npreset = \"ful-jitter\"",
@@ -306,6 +308,7 @@ fn every_refusal_names_line_and_key_and_what_would_be_right() {
     deploy.toml:1: clients: 5000000000 is out of range; use 1 to 4294967295
     deploy.toml:1: shard: "5/4" is not a shard; write i/N with i from 1 to N, such as "1/4"
     deploy.toml:2: shard: 3 clients can't fill 4 shards; use fewer shards or more clients
+    deploy.toml:2: shard: each shard would start a server of its own; start one yourself and give all of them its --target
     deploy.toml:1: name: it becomes part of a directory's name; use letters, digits, '-', '_' and '.'
     deploy.toml:1: cliens: unknown field `cliens`, expected one of `name`, `clients`, `seed`, `shard`, `target`, `connect`, `backoff`, `outage`, `publish`, `checks`, `output`
     deploy.toml:1: targt: unknown field `targt`, expected one of `name`, `clients`, `seed`, `shard`, `target`, `connect`, `backoff`, `outage`, `publish`, `checks`, `output`
@@ -328,6 +331,7 @@ fn every_refusal_names_line_and_key_and_what_would_be_right() {
     deploy.toml:2: connect.id: not a JSON Pointer (RFC 6901); write for example "/id" or "/data/id"
     deploy.toml:2: connect.headers: not a header; write "Name: value"
     deploy.toml:2: connect.source-ips: "localhost" is not an IP address; write for example "127.0.0.2"
+    deploy.toml:3: connect.contiguous: only integers can be without holes; say ids = "integer", or leave it out
     deploy.toml:2: connect.timeout: no time at all is left; use more than 0s
     deploy.toml:2: connect.max-message: 0 is out of range; use 1 to 1073741824
     deploy.toml:2: backoff.preset: unknown preset "ful-jitter"; did you mean full-jitter? herd list presets shows all
