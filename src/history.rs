@@ -499,7 +499,7 @@ impl History {
         }
     }
 
-    /// The event at a place of the table. A place beyond the table can't come out of [`file`], which refuses it.
+    /// The event at a place of the table. A place beyond the table can't come out of [`mod@file`], which refuses it.
     #[must_use]
     pub fn event(&self, ix: EventIx) -> &Event {
         &self.events[ix.0 as usize]

@@ -172,7 +172,7 @@ struct ChecksArgs {
 #[derive(Args)]
 #[command(next_help_heading = "Output")]
 struct OutputArgs {
-    /// Directory of the results; one that isn't empty is refused [default: reports/<time>-<scenario>]
+    /// Directory of the results; one that isn't empty is refused [default: reports/TIME-SCENARIO]
     #[arg(short, long, value_name = "DIR")]
     output: Option<PathBuf>,
     /// Files to write besides the history [default: json,csv,hdr]

@@ -145,7 +145,7 @@ fn help_of_run_shows_every_option() {
 
     Output:
       -o, --output <DIR>   Directory of the results; one that isn't empty is refused [default:
-                           reports/<time>-<scenario>]
+                           reports/TIME-SCENARIO]
           --format <LIST>  Files to write besides the history [default: json,csv,hdr] [possible values:
                            json, csv, hdr]
           --json           The summary as JSON on stdout and nothing else there; the report goes to
