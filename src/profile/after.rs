@@ -1,7 +1,8 @@
 //! JSON events with an id, one or an array of them a frame; the cursor goes into the URL as `after`.
 //!
 //! What it reads: `{"id": .., "type": "event", "data": ..}` as an event (any type, or none, will do where there is an
-//! id), `{"type": "reset", "id": ..}`, `{"type": "caught-up"}`. Where id and herd's number stand can be told.
+//! id), `{"type": "reset", "id": ..}`, `{"type": "caught-up"}`. Where id and herd's number stand can be told. Talk about
+//! the connection itself, such as `{"type": "ping"}`, is passed over.
 
 use std::collections::BTreeMap;
 use std::hash::Hasher;
@@ -71,6 +72,9 @@ impl After {
             _ => {}
         }
         let seq = self.seq(raw);
+        if seq.is_none() && is_talk(&part) {
+            return Decoded::Ignored;
+        }
         if id.is_none() && seq.is_none() {
             return Decoded::Unread(format!("no id at {}", self.id));
         }
@@ -115,6 +119,25 @@ fn lexeme(value: &RawValue) -> Option<Box<str>> {
         b'-' | b'0'..=b'9' => Some(value.get().into()),
         _ => None,
     }
+}
+
+/// Types of frames that servers send about the connection itself. Some carry an id, of the frame, the connection or the
+/// beat: taken for an event it would be counted as one, and a client would resume from it.
+const TALK: [&str; 8] = [
+    "ping",
+    "pong",
+    "heartbeat",
+    "keepalive",
+    "hello",
+    "welcome",
+    "connected",
+    "subscribed",
+];
+
+fn is_talk(part: &Value) -> bool {
+    part.get("type")
+        .and_then(Value::as_str)
+        .is_some_and(|name| TALK.iter().any(|talk| talk.eq_ignore_ascii_case(name)))
 }
 
 /// The content is what stands under `data`: a server may mark a replayed frame as one without making it another event.
@@ -224,6 +247,23 @@ mod tests {
         assert_eq!(a, b);
         assert_ne!(a, c);
         assert_eq!(event(r#"{"id":"1","text":"x"}"#).2, 0);
+    }
+
+    #[test]
+    fn talk_about_the_connection_is_no_event_though_it_has_an_id() {
+        for name in TALK {
+            let frame = format!(r#"{{"type":"{name}","id":"7"}}"#);
+            assert_eq!(one(&frame), Decoded::Ignored, "{name}");
+        }
+        assert_eq!(one(r#"{"type":"PING"}"#), Decoded::Ignored);
+        assert_eq!(
+            event(r#"{"type":"message","id":"7"}"#).0.as_deref(),
+            Some("7")
+        );
+        assert_eq!(
+            event(r#"{"type":"ping","id":"7","data":{"seq":5}}"#).1,
+            Some(5)
+        );
     }
 
     #[test]
