@@ -81,7 +81,7 @@ impl After {
         Decoded::Event {
             id,
             seq,
-            digest: digest(part.get("data"), seq),
+            digest: digest(&part, seq),
         }
     }
 
@@ -140,16 +140,30 @@ fn is_talk(part: &Value) -> bool {
         .is_some_and(|name| TALK.iter().any(|talk| talk.eq_ignore_ascii_case(name)))
 }
 
-/// The content is what stands under `data`: a server may mark a replayed frame as one without making it another event.
-/// Where there is no `data`, herd's own number is all that can be compared.
-fn digest(data: Option<&Value>, seq: Option<u64>) -> u64 {
+/// The content is what herd sent, where its object can be told: a server may add its own to it, and a stamp or a mark of
+/// each delivery makes no other event. Else it is what stands under `data`; without that, herd's own number is all that
+/// can be compared.
+fn digest(part: &Value, seq: Option<u64>) -> u64 {
     let mut hasher = Xxh3Default::new();
-    match (data, seq) {
-        (Some(data), _) => content(&mut hasher, data),
-        (None, Some(seq)) => hasher.write_u64(seq),
-        (None, None) => return 0,
+    match (seq, sent(part), part.get("data")) {
+        (Some(seq), Some(payload), _) => {
+            hasher.write_u64(seq);
+            content(&mut hasher, payload);
+        }
+        (_, _, Some(data)) => content(&mut hasher, data),
+        (Some(seq), None, None) => hasher.write_u64(seq),
+        (None, _, None) => return 0,
     }
     hasher.finish().max(1)
+}
+
+/// The payload of herd's object, which stands under `data` or is merged into the event.
+fn sent(part: &Value) -> Option<&Value> {
+    [part.get("data"), Some(part)]
+        .into_iter()
+        .flatten()
+        .filter(|object| object.get("seq").is_some())
+        .find_map(|object| object.get("payload").filter(|p| p.is_string()))
 }
 
 /// Feeds a value so that neither the order of keys nor white space counts: stores rewrite both.
@@ -247,6 +261,26 @@ mod tests {
         assert_eq!(a, b);
         assert_ne!(a, c);
         assert_eq!(event(r#"{"id":"1","text":"x"}"#).2, 0);
+    }
+
+    #[test]
+    fn what_a_server_adds_to_herds_object_is_no_other_content() {
+        let sent = event(r#"{"id":"1","data":{"seq":5,"payload":"x"}}"#).2;
+        let stamped = event(r#"{"id":"1","data":{"seq":5,"payload":"x","deliveredAt":17.5}}"#).2;
+        let merged = event(r#"{"id":"1","seq":5,"payload":"x","replayed":true}"#).2;
+        assert_eq!((stamped, merged), (sent, sent));
+        for other in [
+            r#"{"id":"1","data":{"seq":5,"payload":"y"}}"#,
+            r#"{"id":"1","data":{"seq":6,"payload":"x"}}"#,
+            r#"{"id":"1","seq":5,"payload":"y"}"#,
+            r#"{"id":"1","data":{"conflict":true}}"#,
+        ] {
+            assert_ne!(event(other).2, sent, "{other}");
+        }
+        // Where others publish, all of it counts.
+        let a = event(r#"{"id":"1","data":{"payload":"x","text":"a"}}"#).2;
+        let b = event(r#"{"id":"1","data":{"payload":"x","text":"b"}}"#).2;
+        assert_ne!(a, b);
     }
 
     #[test]
