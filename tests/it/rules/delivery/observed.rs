@@ -199,3 +199,27 @@ fn events_without_an_id_can_not_be_judged() {
     assert_eq!(outcomes(&a), UNSURE);
     assert!(why(&a).contains("1 events carried no id"));
 }
+
+/// The server named event 6 in its reset and only then sent it to those who were subscribed already.
+#[test]
+fn a_reset_may_be_faster_than_the_event_that_it_names() {
+    let told = |ms: u64| {
+        let history = observing().terms(|t| t.max_resets = 1).client(2, |s| {
+            before(s);
+            s.resume(2_000, 3)
+                .got_all(2_010, 4..=5)
+                .got(ms, 6)
+                .got_every(5_002, 100, 7..=10);
+        });
+        let history = history.client(1, |s| {
+            before(s);
+            s.resume(3_000, 3)
+                .reset(3_005, "6")
+                .got_every(5_002, 100, 7..=10);
+        });
+        judged(&history.end(END))
+    };
+    let a = told(3_006);
+    assert_eq!((outcomes(&a), a.facts.reset, a.facts.lost), (PASS, 3, 0));
+    assert_eq!(told(4_500).facts.lost, 1);
+}
