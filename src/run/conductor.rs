@@ -241,18 +241,28 @@ impl Conductor<'_> {
         let deadline = self.clock.now() + self.scenario.checks.settle;
         loop {
             let holding = watch::with_cursor(&self.crew);
-            let primed = match &self.records {
+            let sent = |records: &Records| {
+                records.look(|sent| Some((sent.first()?.seq, sent.last()?.seq)))
+            };
+            let own = self.records.as_ref().map(sent);
+            let primed = match own {
                 None => holding == all,
-                Some(records) => records
-                    .look(|sent| Some((sent.first()?.seq, sent.last()?.seq)))
-                    .is_some_and(|(first, last)| watch::primed(&self.crew, first, last)),
+                Some(sent) => {
+                    sent.is_some_and(|(first, last)| watch::primed(&self.crew, first, last))
+                }
             };
             if primed {
                 break;
             }
             if self.clock.now() > deadline {
+                // A cursor alone is no priming: it may be of an event in which herd's number was not found.
+                let primed = own.map_or(holding, |sent| {
+                    sent.map_or(0, |(first, last)| {
+                        watch::most_primed(&self.crew, first, last)
+                    })
+                });
                 return Err(Stopped::Early(End::NotPrimed {
-                    primed: holding as u32,
+                    primed: primed as u32,
                 }));
             }
             self.beat(Phase::Priming, holding, "").await?;

@@ -22,6 +22,18 @@ pub(super) fn primed(crew: &Crew, first: Seq, last: Seq) -> bool {
         .any(|n| crew.handles().iter().all(|handle| handle.has(Seq(n))))
 }
 
+/// How many clients received the one of the numbers `first..=last` that most received.
+pub(super) fn most_primed(crew: &Crew, first: Seq, last: Seq) -> usize {
+    let oldest = first.0.max(last.0.saturating_sub(PRIMING_TRIES));
+    let holders = |n| {
+        crew.handles()
+            .iter()
+            .filter(|handle| handle.has(Seq(n)))
+            .count()
+    };
+    (oldest..=last.0).map(holders).max().unwrap_or(0)
+}
+
 /// How many clients hold a cursor, or received anything at all.
 pub(super) fn with_cursor(crew: &Crew) -> usize {
     crew.handles()

@@ -4,7 +4,7 @@
 use super::catalogue::Catalogue;
 use super::presence::Presence;
 use crate::check::{Offender, ResumeOutcome, Wrong};
-use crate::history::{Client, Elapsed, EventIx, History, Receipt};
+use crate::history::{Client, Elapsed, EventIx, Fate, History, Receipt, Source};
 
 /// An event as people know it: herd's number from 1, else its id.
 fn name(history: &History, event: EventIx) -> String {
@@ -79,6 +79,28 @@ pub(super) fn disagreement(history: &History, offender: &Offender) -> String {
         "client {} got event {what} after one that most clients got later",
         offender.client.0
     )
+}
+
+/// Why clients may have received no priming event: what to look at first.
+pub(super) fn unprimed(history: &History) -> String {
+    if history.header.terms.source == Source::Others {
+        return "does anybody publish what these clients may see?".into();
+    }
+    let mut publications = history.publications.values();
+    if publications.all(|p| p.fate != Fate::Acked) {
+        return "no publication was accepted; see where and how herd publishes".into();
+    }
+    let numberless = history.events.iter().find_map(|event| {
+        let own = event.seq.is_some_and(|seq| history.header.owns(seq));
+        event.id.as_deref().filter(|_| !own)
+    });
+    match numberless {
+        Some(id) => format!(
+            "events such as id {} arrived without herd's number; point --seq at it",
+            id.escape_debug()
+        ),
+        None => "see whether --id and --seq point at the right places".into(),
+    }
 }
 
 /// Frames that the profile could not read, as a hint: the first client's first ones.

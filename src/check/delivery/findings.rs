@@ -179,7 +179,8 @@ impl Case<'_> {
             )),
             Some(End::NotPrimed { primed }) => {
                 unseen.push(format!(
-                    "only {primed} of {of} clients received a priming event, so nothing was restarted: see whether --id and --seq point at the right places"
+                    "only {primed} of {of} clients received a priming event, so nothing was restarted: {}",
+                    explain::unprimed(history)
                 ));
                 unseen.extend(explain::unread(history));
             }
