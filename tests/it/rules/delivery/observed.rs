@@ -148,6 +148,8 @@ fn contiguous_ids_show_what_no_client_got() {
     assert_eq!(without(0).facts.lost, 1, "client 1 lacks 11");
     let a = without(5);
     assert_eq!(outcomes(&a), LOSES);
+    let says = "client 1 and all others never got 1 events: ids that were declared contiguous";
+    assert!(why(&a).starts_with(says), "{}", why(&a));
     assert_eq!(a.facts.lost, 1 + 2, "and both lack 5");
     assert_eq!(a.facts.expected, 22);
 }
