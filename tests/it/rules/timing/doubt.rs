@@ -128,8 +128,16 @@ fn rule_6_who_gave_up_or_must_not_come_back_is_told_apart() {
         });
         found(&clients.end(300_000), Check::AllReconnected)
     };
-    let cases: [(Tale, &str); 3] = [
+    let cases: [(Tale, &str); 4] = [
         (|_| (), "never came back"),
+        (
+            |s| {
+                let (status, why) = (Some(400), "".into());
+                s.failed(19_000, AttemptOutcome::Refused)
+                    .failed(20_000, AttemptOutcome::Handshake { status, why });
+            },
+            "never came back: client 10; their last attempts: 1 answered with status 400",
+        ),
         (
             |s| {
                 s.quit(20_000, Quit::GaveUp);
