@@ -259,6 +259,32 @@ fn rule_21_each_clients_recovery_runs_from_its_own_drop() {
 }
 
 #[test]
+fn a_trigger_that_nobody_felt_is_unknown_and_says_where_to_look() {
+    for (trigger, said) in [
+        (
+            TriggerKind::Child,
+            "server-cmd leave another process behind",
+        ),
+        (
+            TriggerKind::Command,
+            "restart the server that the target names",
+        ),
+        (TriggerKind::Wait, "while herd waited"),
+    ] {
+        let mut history = Builder::new(3)
+            .outage(1, 10_000, 11_000)
+            .each(|_, s| {
+                s.open(100);
+            })
+            .end(60_000);
+        history.header.terms.trigger = trigger;
+        let finding = found(&history, Check::ReconnectSpread);
+        assert_eq!(finding.outcome, Unknown, "{finding:?}");
+        assert!(finding.why.contains(said), "{finding:?}");
+    }
+}
+
+#[test]
 fn rule_23_before_the_first_trigger_nothing_is_judged() {
     let ends = [
         (
