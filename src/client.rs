@@ -22,7 +22,7 @@ use self::dial::Stamps;
 use self::handle::Order;
 use self::machine::{Action, Dial, Input, Machine};
 use self::table::{Guess, Known, Part};
-use crate::history::{Attempt, AttemptOutcome, Cause, Elapsed};
+use crate::history::{Attempt, AttemptOutcome, Cause, Elapsed, Source};
 use crate::plan::Call;
 use crate::transport::safe;
 use crate::transport::ws::{Connection, Payload};
@@ -217,7 +217,11 @@ impl Client<'_> {
     }
 
     fn event(&mut self, at: Elapsed, known: Known) {
-        let supersedes = self.crew.table.supersedes(known, self.cursor);
+        let own = known.seq.filter(|seq| self.crew.own.holds(*seq));
+        // Where herd publishes, only its own events are sure to be the stream's: presence, answers and beats have ids too,
+        // and no server can resume from those. What others published meanwhile may come again, and is in no gate.
+        let resumable = own.is_some() || self.crew.source == Source::Others;
+        let supersedes = resumable && self.crew.table.supersedes(known, self.cursor);
         let input = Input::Event {
             event: known.event,
             supersedes,
@@ -231,7 +235,7 @@ impl Client<'_> {
         state.recorder.receipt(at, known.event);
         state.progress.last_receipt = Some(at);
         state.progress.has_cursor |= supersedes;
-        if let Some(seq) = known.seq.filter(|seq| self.crew.own.holds(*seq)) {
+        if let Some(seq) = own {
             state.numbers.insert(seq.0);
         }
     }

@@ -40,7 +40,7 @@ use walk::{Scene, Totals, Walk};
 struct Exposure {
     /// Clients that came back.
     returning: u32,
-    /// Of these, clients that had at least one publication answered while they were away.
+    /// Of these, clients that had at least one publication confirmed while they were away.
     exposed: u32,
 }
 
@@ -60,7 +60,7 @@ pub struct Assessment {
     pub resumes: Vec<Vec<Option<ResumeOutcome>>>,
     /// For each client of the history, for each of its sessions: when it was caught up (rule 16).
     pub caught_up: Vec<Vec<Option<Elapsed>>>,
-    /// For each outage of the timeline: returning clients that had a publication answered while they were away.
+    /// For each outage of the timeline: returning clients that had a publication confirmed while they were away.
     pub exposed: Vec<u32>,
 }
 
@@ -117,7 +117,8 @@ fn place(history: &History, client: ClientId) -> Option<usize> {
     history.clients.binary_search_by_key(&client, |c| c.id).ok()
 }
 
-/// Rule 15, per outage. A client that was lost twice in one outage counts once, and is exposed if it was so once.
+/// Rule 15, per outage. A client that was lost twice in one outage counts once, and is exposed if it was so once. A
+/// publication without a confirmation exposes nobody: were its event lost for all, nobody would know of it.
 fn exposures(history: &History, timeline: &Timeline, catalogue: &Catalogue<'_>) -> Vec<Exposure> {
     let outage = |outage: &super::timeline::OutageSpan| {
         let mut rows: Vec<(ClientId, bool)> = timeline
@@ -127,7 +128,9 @@ fn exposures(history: &History, timeline: &Timeline, catalogue: &Catalogue<'_>) 
             .filter_map(|r| {
                 let sessions = &history.clients[place(history, r.client)?].sessions;
                 let dialled = sessions.get(r.session?)?.dialled;
-                let exposed = !catalogue.between(r.dropped, dialled).is_empty();
+                let exposed = catalogue
+                    .between(r.dropped, dialled)
+                    .any(|x| catalogue.item(x).fate == Fate::Acked);
                 Some((r.client, !exposed))
             })
             .collect();

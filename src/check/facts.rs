@@ -36,7 +36,7 @@ pub struct OutageFacts {
     pub attempts: AttemptFacts,
     /// From each client's drop until it was caught up.
     pub recovery_ms: Option<Percentiles>,
-    /// Clients that had a publication answered while they were away.
+    /// Clients that had a publication confirmed while they were away.
     pub exposed_clients: u32,
     /// Drops close together.
     pub waves: Vec<WaveFacts>,

@@ -298,8 +298,11 @@ impl Case<'_> {
             Some(End::Broken { why }) => format!("the run broke off before the outage: {why}"),
             None => "the record ends before the outage".into(),
             Some(End::Complete) => match self.history.header.terms.trigger {
-                TriggerKind::Child | TriggerKind::Command => {
-                    "no outage seen: no client lost its connection after a trigger".into()
+                TriggerKind::Child => {
+                    "no outage seen: herd stopped the server and no client lost its connection; does server-cmd leave another process behind that serves them?".into()
+                }
+                TriggerKind::Command => {
+                    "no outage seen: the command ran and no client lost its connection; does it restart the server that the target names?".into()
                 }
                 TriggerKind::Wait => "no outage seen while herd waited for one".into(),
             },

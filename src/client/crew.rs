@@ -11,7 +11,7 @@ use super::live;
 use super::table::EventTable;
 use crate::backoff::Backoff;
 use crate::clock::Clock;
-use crate::history::{Elapsed, Seq};
+use crate::history::{Elapsed, Seq, Source};
 use crate::plan::Plan;
 use crate::profile::{After, ProfileName};
 use crate::scenario::Scenario;
@@ -41,6 +41,8 @@ pub struct Crew {
     pub(super) plan: Plan,
     pub(super) policy: Backoff,
     pub(super) own: OwnNumbers,
+    /// Who publishes.
+    pub(super) source: Source,
     pub(super) dialler: Dialler,
     pub(super) table: EventTable,
     handles: Vec<Arc<Handle>>,
@@ -92,6 +94,7 @@ impl Crew {
         Self {
             policy: scenario.policy.backoff.clone(),
             own,
+            source: scenario.publish.source(),
             dialler: Dialler {
                 clock,
                 names: Names::new(connect.timeout),

@@ -12,7 +12,7 @@
 mod align;
 
 use std::fs::File;
-use std::io::{self, BufWriter, Read, Write};
+use std::io::{self, BufRead, BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -132,8 +132,9 @@ impl Writer {
 /// Reads one history. One that was cut (herd was killed, the disk was full) is read up to its last whole chunk.
 ///
 /// # Errors
-/// The file can't be read, isn't a history of a known version, or its header is damaged. Damage after the header is no
-/// error but the end of what is known: the history is then truncated.
+/// The file can't be read, isn't a history of a known version, its header is damaged, or more follows after the run's end
+/// (two histories in one file, of which the second would not be judged). Other damage after the header is no error but
+/// the end of what is known: the history is then truncated.
 pub fn read(path: &Path) -> Result<History, FileError> {
     let io = |source| FileError::Io {
         action: "read",
@@ -169,6 +170,12 @@ pub fn read(path: &Path) -> Result<History, FileError> {
     while let Some(chunk) = record::<Chunk>(&mut input).map_err(io)? {
         if !reading.add(chunk) {
             break;
+        }
+        let over = reading.history.end().is_some();
+        if over && !input.fill_buf().map_err(io)?.is_empty() {
+            return Err(damaged(
+                "more follows after the end of the run; give each history as a file of its own",
+            ));
         }
     }
     Ok(reading.history)
@@ -530,6 +537,25 @@ mod tests {
             Writer::create(&path, &header(1)).is_err(),
             "a file that exists is never overwritten"
         );
+    }
+
+    #[test]
+    fn what_follows_after_the_end_is_refused_and_not_passed_over() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("h");
+        let end = Chunk {
+            at: Elapsed(9),
+            marks: vec![(Elapsed(9), Mark::End(End::Complete))],
+            ..Chunk::default()
+        };
+        write(&path, Shard::WHOLE, &[end]);
+        let whole = std::fs::read(&path).unwrap();
+        assert!(!read(&path).unwrap().truncated());
+        for more in [&whole[..], &b"\n"[..]] {
+            std::fs::write(&path, [&whole[..], more].concat()).unwrap();
+            let refused = read(&path).err().map(|e| e.to_string());
+            assert!(refused.is_some_and(|e| e.contains("more follows")));
+        }
     }
 
     #[test]

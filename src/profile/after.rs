@@ -1,7 +1,8 @@
 //! JSON events with an id, one or an array of them a frame; the cursor goes into the URL as `after`.
 //!
 //! What it reads: `{"id": .., "type": "event", "data": ..}` as an event (any type, or none, will do where there is an
-//! id), `{"type": "reset", "id": ..}`, `{"type": "caught-up"}`. Where id and herd's number stand can be told.
+//! id), `{"type": "reset", "id": ..}`, `{"type": "caught-up"}`. Where id and herd's number stand can be told. Talk about
+//! the connection itself, such as `{"type": "ping"}`, is passed over.
 
 use std::collections::BTreeMap;
 use std::hash::Hasher;
@@ -71,13 +72,16 @@ impl After {
             _ => {}
         }
         let seq = self.seq(raw);
+        if seq.is_none() && is_talk(&part) {
+            return Decoded::Ignored;
+        }
         if id.is_none() && seq.is_none() {
             return Decoded::Unread(format!("no id at {}", self.id));
         }
         Decoded::Event {
             id,
             seq,
-            digest: digest(part.get("data"), seq),
+            digest: digest(&part, seq),
         }
     }
 
@@ -117,16 +121,49 @@ fn lexeme(value: &RawValue) -> Option<Box<str>> {
     }
 }
 
-/// The content is what stands under `data`: a server may mark a replayed frame as one without making it another event.
-/// Where there is no `data`, herd's own number is all that can be compared.
-fn digest(data: Option<&Value>, seq: Option<u64>) -> u64 {
+/// Types of frames that servers send about the connection itself. Some carry an id, of the frame, the connection or the
+/// beat: taken for an event it would be counted as one, and a client would resume from it.
+const TALK: [&str; 8] = [
+    "ping",
+    "pong",
+    "heartbeat",
+    "keepalive",
+    "hello",
+    "welcome",
+    "connected",
+    "subscribed",
+];
+
+fn is_talk(part: &Value) -> bool {
+    part.get("type")
+        .and_then(Value::as_str)
+        .is_some_and(|name| TALK.iter().any(|talk| talk.eq_ignore_ascii_case(name)))
+}
+
+/// The content is what herd sent, where its object can be told: a server may add its own to it, and a stamp or a mark of
+/// each delivery makes no other event. Else it is what stands under `data`; without that, herd's own number is all that
+/// can be compared.
+fn digest(part: &Value, seq: Option<u64>) -> u64 {
     let mut hasher = Xxh3Default::new();
-    match (data, seq) {
-        (Some(data), _) => content(&mut hasher, data),
-        (None, Some(seq)) => hasher.write_u64(seq),
-        (None, None) => return 0,
+    match (seq, sent(part), part.get("data")) {
+        (Some(seq), Some(payload), _) => {
+            hasher.write_u64(seq);
+            content(&mut hasher, payload);
+        }
+        (_, _, Some(data)) => content(&mut hasher, data),
+        (Some(seq), None, None) => hasher.write_u64(seq),
+        (None, _, None) => return 0,
     }
     hasher.finish().max(1)
+}
+
+/// The payload of herd's object, which stands under `data` or is merged into the event.
+fn sent(part: &Value) -> Option<&Value> {
+    [part.get("data"), Some(part)]
+        .into_iter()
+        .flatten()
+        .filter(|object| object.get("seq").is_some())
+        .find_map(|object| object.get("payload").filter(|p| p.is_string()))
 }
 
 /// Feeds a value so that neither the order of keys nor white space counts: stores rewrite both.
@@ -224,6 +261,43 @@ mod tests {
         assert_eq!(a, b);
         assert_ne!(a, c);
         assert_eq!(event(r#"{"id":"1","text":"x"}"#).2, 0);
+    }
+
+    #[test]
+    fn what_a_server_adds_to_herds_object_is_no_other_content() {
+        let sent = event(r#"{"id":"1","data":{"seq":5,"payload":"x"}}"#).2;
+        let stamped = event(r#"{"id":"1","data":{"seq":5,"payload":"x","deliveredAt":17.5}}"#).2;
+        let merged = event(r#"{"id":"1","seq":5,"payload":"x","replayed":true}"#).2;
+        assert_eq!((stamped, merged), (sent, sent));
+        for other in [
+            r#"{"id":"1","data":{"seq":5,"payload":"y"}}"#,
+            r#"{"id":"1","data":{"seq":6,"payload":"x"}}"#,
+            r#"{"id":"1","seq":5,"payload":"y"}"#,
+            r#"{"id":"1","data":{"conflict":true}}"#,
+        ] {
+            assert_ne!(event(other).2, sent, "{other}");
+        }
+        // Where others publish, all of it counts.
+        let a = event(r#"{"id":"1","data":{"payload":"x","text":"a"}}"#).2;
+        let b = event(r#"{"id":"1","data":{"payload":"x","text":"b"}}"#).2;
+        assert_ne!(a, b);
+    }
+
+    #[test]
+    fn talk_about_the_connection_is_no_event_though_it_has_an_id() {
+        for name in TALK {
+            let frame = format!(r#"{{"type":"{name}","id":"7"}}"#);
+            assert_eq!(one(&frame), Decoded::Ignored, "{name}");
+        }
+        assert_eq!(one(r#"{"type":"PING"}"#), Decoded::Ignored);
+        assert_eq!(
+            event(r#"{"type":"message","id":"7"}"#).0.as_deref(),
+            Some("7")
+        );
+        assert_eq!(
+            event(r#"{"type":"ping","id":"7","data":{"seq":5}}"#).1,
+            Some(5)
+        );
     }
 
     #[test]

@@ -1,10 +1,10 @@
 //! Clauses that tell people what happened to the first offending pair of a kind. They decide nothing. What a server
 //! sent is escaped: it is untrusted text.
 
-use super::catalogue::Catalogue;
+use super::catalogue::{Catalogue, Meaning};
 use super::presence::Presence;
 use crate::check::{Offender, ResumeOutcome, Wrong};
-use crate::history::{Client, Elapsed, EventIx, History, Receipt};
+use crate::history::{Client, Elapsed, Entry, EventIx, Fate, History, Receipt, Source};
 
 /// An event as people know it: herd's number from 1, else its id.
 fn name(history: &History, event: EventIx) -> String {
@@ -81,6 +81,28 @@ pub(super) fn disagreement(history: &History, offender: &Offender) -> String {
     )
 }
 
+/// Why clients may have received no priming event: what to look at first.
+pub(super) fn unprimed(history: &History) -> String {
+    if history.header.terms.source == Source::Others {
+        return "does anybody publish what these clients may see?".into();
+    }
+    let mut publications = history.publications.values();
+    if publications.all(|p| p.fate != Fate::Acked) {
+        return "no publication was accepted; see where and how herd publishes".into();
+    }
+    let numberless = history.events.iter().find_map(|event| {
+        let own = event.seq.is_some_and(|seq| history.header.owns(seq));
+        event.id.as_deref().filter(|_| !own)
+    });
+    match numberless {
+        Some(id) => format!(
+            "events such as id {} arrived without herd's number; point --seq at it",
+            id.escape_debug()
+        ),
+        None => "see whether --id and --seq point at the right places".into(),
+    }
+}
+
 /// Frames that the profile could not read, as a hint: the first client's first ones.
 pub(super) fn unread(history: &History) -> Option<String> {
     let client = history.clients.iter().find(|c| !c.unread.is_empty())?;
@@ -114,34 +136,37 @@ impl Loss<'_> {
     pub(super) fn explain(&self) -> String {
         let who = self.client.id.0;
         let first = self.lost[0];
+        if self.is_hole(first) {
+            let holes = self.lost.iter().filter(|x| self.is_hole(**x)).count();
+            return format!(
+                "client {who} and all others never got {holes} events: ids that were declared contiguous have holes there"
+            );
+        }
+        if let Some(id) = self.in_conflict(first) {
+            return format!(
+                "client {who} got another content under id {}, and never the right one",
+                id.escape_debug()
+            );
+        }
+        if let Some(index) = self.left_out_live(first) {
+            return self.live(first, index);
+        }
         let Some((index, session)) = self.session(first) else {
             return format!("client {who} never got event {}", self.item(first));
         };
         let replayed = self.catalogue.before(session.dialled);
-        let mut missed: Vec<u32> = self
+        let missed: Vec<u32> = self
             .lost
             .iter()
             .copied()
             .filter(|x| *x < replayed)
             .collect();
-        // What was refused while the server was down became known later than its number says.
-        missed.sort_by_key(|x| self.catalogue.item(*x).seq);
-        let (Some(from), [start, .., end] | [start @ end]) = (session.resumed_from, &missed[..])
-        else {
-            return format!(
-                "client {who} never got event {}, known at {} while it was connected (session {})",
-                self.item(first),
-                seconds(self.catalogue.item(first).known),
-                index + 1
-            );
+        let Some(from) = session.resumed_from.filter(|_| !missed.is_empty()) else {
+            return self.live(first, index);
         };
         let cursor = name(self.history, from);
-        let span = if missed.len() == 1 {
-            self.item(*start)
-        } else {
-            format!("{}..{}", self.item(*start), self.item(*end))
-        };
-        let part = if missed.len() as u64 == self.distance(*start, *end) + 1 {
+        let (span, all) = self.span(&missed, replayed);
+        let part = if all {
             format!("nothing of {span}")
         } else {
             format!("not {} of {span}", missed.len())
@@ -157,12 +182,75 @@ impl Loss<'_> {
         format!("client {who} resumed from {cursor} and got {part}: {cause}")
     }
 
-    fn distance(&self, start: u32, end: u32) -> u64 {
-        let seq = |x| self.catalogue.item(x).seq;
-        match (seq(start), seq(end)) {
-            (Some(start), Some(end)) => end.0 - start.0,
-            _ => u64::from(end - start),
+    fn is_hole(&self, x: u32) -> bool {
+        let item = self.catalogue.item(x);
+        item.seq.is_none() && item.id.is_none()
+    }
+
+    /// The id of an item, where the client got something else under it.
+    fn in_conflict(&self, x: u32) -> Option<&str> {
+        let id = self.catalogue.item(x).id?;
+        let mut entries = self.client.entries(self.history);
+        let something = entries.any(|entry| match entry {
+            Entry::Receipt(receipt) => {
+                self.history.event(receipt.event).id.as_deref() == Some(id)
+                    && self.catalogue.readings[receipt.event.0 as usize].meaning
+                        == Meaning::Conflict
+            }
+            _ => false,
+        });
+        something.then_some(id)
+    }
+
+    fn live(&self, x: u32, session: usize) -> String {
+        let (who, what) = (self.client.id.0, self.item(x));
+        let known = seconds(self.catalogue.item(x).known);
+        let mut readings = self.catalogue.readings.iter();
+        let numbered = self.catalogue.item(x).seq.is_some();
+        if numbered && readings.all(|reading| reading.meaning != Meaning::Item(x)) {
+            return format!(
+                "no client ever got event {what}, known at {known} while client {who} was connected (session {})",
+                session + 1
+            );
         }
+        format!(
+            "client {who} never got event {what}, known at {known} while it was connected (session {})",
+            session + 1
+        )
+    }
+
+    /// The session that an item was due in live, where the cursor of the next one lies behind it: no replay can bring it.
+    fn left_out_live(&self, x: u32) -> Option<usize> {
+        let known = self.catalogue.item(x).known;
+        let sessions = &self.client.sessions;
+        let index = sessions
+            .iter()
+            .position(|s| s.opened <= known && s.dropped().is_none_or(|dropped| known < dropped))?;
+        let cursor = sessions[index + 1..].iter().find_map(|s| s.resumed_from)?;
+        match self.catalogue.readings[cursor.0 as usize].meaning {
+            Meaning::Item(at) if at > x => Some(index),
+            _ => None,
+        }
+    }
+
+    /// The first and the last of what a replay left out, and whether that is all between them. Items are held in the order
+    /// in which they became known; people read numbers.
+    fn span(&self, missed: &[u32], replayed: u32) -> (String, bool) {
+        let key = |x: &u32| (self.catalogue.item(*x).seq, *x);
+        let (Some(first), Some(last)) = (
+            missed.iter().copied().min_by_key(key),
+            missed.iter().copied().max_by_key(key),
+        ) else {
+            return (String::new(), false);
+        };
+        let range = key(&first)..=key(&last);
+        let between = (0..replayed).filter(|x| range.contains(&key(x))).count();
+        let span = if first == last {
+            self.item(first)
+        } else {
+            format!("{}..{}", self.item(first), self.item(last))
+        };
+        (span, between == missed.len())
     }
 
     /// The session in which an item became overdue.
@@ -183,7 +271,7 @@ impl Loss<'_> {
         match (item.seq, item.id) {
             (Some(seq), _) => self.history.header.shown(seq).to_string(),
             (None, Some(id)) => id.escape_debug().to_string(),
-            (None, None) => "that no client got (a hole in the ids)".into(),
+            (None, None) => "without an id".into(),
         }
     }
 }

@@ -7,7 +7,7 @@ use super::explain;
 use super::walk::Totals;
 use crate::check::timeline::Timeline;
 use crate::check::{Check, Finding, Outcome, Wrong};
-use crate::history::{DeliveryMode, End, History, PublicationKind, Source};
+use crate::history::{DeliveryMode, End, Fate, History, PublicationKind, Source};
 
 /// Everything that the answers rest on.
 pub(super) struct Case<'a> {
@@ -179,7 +179,8 @@ impl Case<'_> {
             )),
             Some(End::NotPrimed { primed }) => {
                 unseen.push(format!(
-                    "only {primed} of {of} clients received a priming event, so nothing was restarted: see whether --id and --seq point at the right places"
+                    "only {primed} of {of} clients received a priming event, so nothing was restarted: {}",
+                    explain::unprimed(history)
                 ));
                 unseen.extend(explain::unread(history));
             }
@@ -199,6 +200,8 @@ impl Case<'_> {
         let planned = matches!(self.history.end(), Some(End::Complete));
         if planned && self.catalogue.items.is_empty() {
             unseen.push(self.nothing().into());
+        } else if planned && self.unconfirmed_only() {
+            unseen.push("no publication was confirmed, so an event that no client got can't be seen: let the publisher answer each event".into());
         } else if planned {
             self.not_exercised(&mut unseen);
         }
@@ -212,6 +215,13 @@ impl Case<'_> {
             self.not_identified(&mut unseen);
         }
         unseen
+    }
+
+    /// Whether the publisher was never told that an event is stored.
+    fn unconfirmed_only(&self) -> bool {
+        let mut publications = self.history.publications.values();
+        self.history.header.terms.source == Source::Herd
+            && publications.all(|p| p.kind == PublicationKind::Priming || p.fate != Fate::Acked)
     }
 
     fn nothing(&self) -> &'static str {
@@ -248,7 +258,7 @@ impl Case<'_> {
                 unseen.push(format!("no client lost its connection in outage {outage}"));
             } else if k * 2 < n {
                 unseen.push(format!(
-                    "resume not exercised: in outage {outage} only {k} of {n} returning clients had a publication answered while they were away; raise --rate or --down"
+                    "resume not exercised: in outage {outage} only {k} of {n} returning clients had a publication confirmed while they were away; raise --rate or --down"
                 ));
             }
         }

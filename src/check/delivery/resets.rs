@@ -7,6 +7,7 @@
 //! expected.
 
 use std::collections::HashMap;
+use std::time::Duration;
 
 use super::bits::Bits;
 use super::catalogue::{Catalogue, Item};
@@ -69,10 +70,14 @@ fn select(catalogue: &Catalogue<'_>, covered: impl Fn(&Item<'_>) -> bool) -> Bit
     bits
 }
 
-/// Where others publish an item has no instant of sending: it is there once it was seen.
+/// How long an event of others may have been on its way to the first client that showed it.
+const UNSEEN: Duration = Duration::from_secs(1);
+
+/// Where others publish an item has no instant of sending: it was there a moment before it was first seen, and a server
+/// that names the newest one in its reset may be faster with that frame than with the event to anybody else.
 fn sent_by(item: &Item<'_>, at: Elapsed) -> bool {
     if item.seq.is_none() {
-        item.known <= at
+        item.known <= at + UNSEEN
     } else {
         item.start <= at
     }

@@ -1,5 +1,7 @@
 //! Whether everybody came back, and how long until they were caught up (rules 6 and 21 of judgement).
 
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::measure::{self, reconnect};
@@ -23,6 +25,8 @@ struct Fates {
     slowest: Duration,
     late: Vec<ClientId>,
     gave_up: Vec<ClientId>,
+    /// What the last attempt of those two met, and how many of them.
+    met: BTreeMap<String, u32>,
     fatal: Vec<ClientId>,
     absent: Vec<ClientId>,
     /// Late, and it may have been herd's own doing.
@@ -86,12 +90,11 @@ impl Fates {
             }
             return;
         }
-        let local = timeline::client(case.history, row.client).is_some_and(|(_, client)| {
-            let dials = timeline::dials(client, row);
-            dials
-                .iter()
-                .any(|a| matches!(a.outcome, AttemptOutcome::Local(_)))
-        });
+        let dials = timeline::client(case.history, row.client)
+            .map_or(&[][..], |(_, client)| timeline::dials(client, row));
+        let local = dials
+            .iter()
+            .any(|a| matches!(a.outcome, AttemptOutcome::Local(_)));
         let complete = case.history.end() == Some(&End::Complete);
         let list = match case.quit(row) {
             _ if local => &mut self.undialled,
@@ -101,6 +104,11 @@ impl Fates {
             None => &mut self.pending,
         };
         list.push(row.client);
+        let away = self.absent.len() + self.gave_up.len();
+        if away > self.met.values().sum::<u32>() as usize {
+            let last = dials.iter().rev().find_map(|a| met(&a.outcome));
+            *self.met.entry(last.unwrap_or("none".into())).or_default() += 1;
+        }
     }
 
     fn total(&self) -> u32 {
@@ -114,6 +122,14 @@ impl Fates {
         self.back + away.iter().map(|l| l.len() as u32).sum::<u32>()
     }
 
+    /// Why they are away, as far as their own side saw it.
+    fn last_attempts(&self) -> Option<String> {
+        let mut met: Vec<_> = self.met.iter().collect();
+        met.sort_by_key(|(what, n)| (Reverse(**n), *what));
+        let told: Vec<String> = met.iter().map(|(what, n)| format!("{n} {what}")).collect();
+        (!told.is_empty()).then(|| format!("their last attempts: {}", told.join(", ")))
+    }
+
     fn ruling(&self, limit: Option<Duration>) -> (Outcome, String) {
         let said = |clients: &[ClientId], what: &str| {
             (!clients.is_empty()).then(|| format!("{} {what}: {}", clients.len(), names(clients)))
@@ -122,6 +138,7 @@ impl Fates {
         let wrong = [
             said(&self.absent, "never came back"),
             said(&self.gave_up, "gave up as the policy says"),
+            self.last_attempts(),
             said(&self.fatal, "met an end that the policy never retries"),
             said(&self.late, &format!("came back, but not{within}")),
         ];
@@ -144,6 +161,21 @@ impl Fates {
             (true, true) => (Outcome::Pass, String::new()),
         }
     }
+}
+
+/// What an attempt met; none where herd itself ended it.
+fn met(outcome: &AttemptOutcome) -> Option<String> {
+    Some(match outcome {
+        AttemptOutcome::Opened => "opened and lost at once".into(),
+        AttemptOutcome::Refused => "refused".into(),
+        AttemptOutcome::Timeout => "without an answer to the TCP connect".into(),
+        AttemptOutcome::Handshake {
+            status: Some(status),
+            ..
+        } => format!("answered with status {status}"),
+        AttemptOutcome::Handshake { status: None, .. } => "without a whole handshake".into(),
+        AttemptOutcome::Local(_) | AttemptOutcome::Aborted => return None,
+    })
 }
 
 /// Rule 6, for each wave: what the user said, or else when the last of an honest herd is back, and then some. None where

@@ -4,7 +4,7 @@ use futures::{SinkExt, StreamExt};
 use herd::backoff::Preset;
 use herd::client::Status;
 use herd::history::{AttemptOutcome, Cause, Client, ClientEvent, Elapsed, IdKind, Seq};
-use herd::scenario::Scenario;
+use herd::scenario::{Scenario, Via};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::AsyncWriteExt;
@@ -41,8 +41,16 @@ async fn what_can_not_be_read_is_kept_three_times_and_cut() {
     assert!(text.len() < 220);
 }
 
-/// Serves `sessions` in turn, each a list of messages, and tells the request lines.
 async fn resumed(
+    ids_are: IdKind,
+    sessions: &'static [&'static [&'static str]],
+) -> (Client, Vec<String>) {
+    resumed_by(Via::Observe, ids_are, sessions).await
+}
+
+/// Serves `sessions` in turn, each a list of messages, and tells the request lines.
+async fn resumed_by(
+    via: Via,
     ids_are: IdKind,
     sessions: &'static [&'static [&'static str]],
 ) -> (Client, Vec<String>) {
@@ -50,6 +58,7 @@ async fn resumed(
     let turn = Arc::new(std::sync::atomic::AtomicUsize::new(0));
     let retry = move |s: &mut Scenario| {
         s.connect.ids = ids_are;
+        s.publish.via = via;
         s.policy.backoff = retries(sessions.len() as u32 - 1);
     };
     let (_, client) = run(retry, move |mut stream: TcpStream| {
@@ -122,6 +131,27 @@ async fn ordered_ids_keep_the_greatest_as_the_cursor() {
     assert_eq!(lines[1], "GET /live?after=10 HTTP/1.1");
     let (_, lines) = resumed(IdKind::Opaque, SESSIONS).await;
     assert_eq!(lines[1], "GET /live?after=9 HTTP/1.1");
+}
+
+#[tokio::test]
+async fn where_herd_publishes_only_its_own_events_become_the_cursor() {
+    const SESSIONS: &[&[&str]] = &[
+        &[
+            r#"{"id":"1","data":{"seq":5}}"#,
+            r#"{"type":"presence","id":"user7"}"#,
+            r#"{"id":"2","data":{"seq":999999}}"#,
+        ],
+        &[
+            r#"{"type":"reset","id":"r"}"#,
+            r#"{"type":"presence","id":"user7"}"#,
+        ],
+        &[],
+    ];
+    let via = Via::Command("true".into());
+    let (client, lines) = resumed_by(via, IdKind::Opaque, SESSIONS).await;
+    assert_eq!(lines[1], "GET /live?after=1 HTTP/1.1");
+    assert_eq!(lines[2], "GET /live?after=r HTTP/1.1");
+    assert_eq!(client.sessions.len(), 3);
 }
 
 /// Waits until a condition holds.

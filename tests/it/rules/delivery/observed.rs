@@ -148,6 +148,8 @@ fn contiguous_ids_show_what_no_client_got() {
     assert_eq!(without(0).facts.lost, 1, "client 1 lacks 11");
     let a = without(5);
     assert_eq!(outcomes(&a), LOSES);
+    let says = "client 1 and all others never got 1 events: ids that were declared contiguous";
+    assert!(why(&a).starts_with(says), "{}", why(&a));
     assert_eq!(a.facts.lost, 1 + 2, "and both lack 5");
     assert_eq!(a.facts.expected, 22);
 }
@@ -214,4 +216,28 @@ fn who_came_later_has_resumed_too() {
         });
     let a = judged(&history.end(END));
     assert_eq!(a.resumes[1][1], Some(ResumeOutcome::Resumed));
+}
+
+/// The server named event 6 in its reset and only then sent it to those who were subscribed already.
+#[test]
+fn a_reset_may_be_faster_than_the_event_that_it_names() {
+    let told = |ms: u64| {
+        let history = observing().terms(|t| t.max_resets = 1).client(2, |s| {
+            before(s);
+            s.resume(2_000, 3)
+                .got_all(2_010, 4..=5)
+                .got(ms, 6)
+                .got_every(5_002, 100, 7..=10);
+        });
+        let history = history.client(1, |s| {
+            before(s);
+            s.resume(3_000, 3)
+                .reset(3_005, "6")
+                .got_every(5_002, 100, 7..=10);
+        });
+        judged(&history.end(END))
+    };
+    let a = told(3_006);
+    assert_eq!((outcomes(&a), a.facts.reset, a.facts.lost), (PASS, 3, 0));
+    assert_eq!(told(4_500).facts.lost, 1);
 }

@@ -45,6 +45,40 @@ fn what_is_lost_is_named_by_its_numbers() {
 }
 
 #[test]
+fn what_was_lost_before_the_cursor_is_not_blamed_on_the_replay() {
+    let lacking_two = |s: &mut Story<'_>| {
+        s.open(10).got(102, 1).got(302, 3).dropped(1_005);
+        after(s);
+    };
+    let a = judged(&one(lacking_two).end(END));
+    assert_eq!(a.facts.lost, 1);
+    assert_eq!(
+        why(&a),
+        "client 1 never got event 2, known at 0.201 s while it was connected (session 1)"
+    );
+    // Acknowledged, and then dropped by the server for everybody.
+    let nobody = published(Builder::new(2)).each(move |_, s| lacking_two(s));
+    let a = judged(&nobody.end(END));
+    assert_eq!(a.facts.lost, 2);
+    assert_eq!(
+        why(&a),
+        "no client ever got event 2, known at 0.201 s while client 1 was connected (session 1)"
+    );
+}
+
+#[test]
+fn a_lost_range_goes_by_the_numbers_whichever_was_accepted_first() {
+    let history = one(|s| {
+        before(s);
+        s.resume(3_000, 3).got_every(5_002, 100, 7..=10);
+    })
+    .publication(4, 1_500, |p| p.answered = Some(ms(1_500)));
+    let a = judged(&history.end(END));
+    assert_eq!(a.facts.lost, 3);
+    assert!(why(&a).contains("got nothing of 4..6:"), "{}", why(&a));
+}
+
+#[test]
 fn one_left_out_of_the_replay_is_lost() {
     let history = one(|s| {
         before(s);

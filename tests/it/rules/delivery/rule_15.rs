@@ -26,6 +26,34 @@ fn fewer_than_half_exposed_is_unknown() {
     assert!(why(&a).contains("resume not exercised: in outage 1 only 1 of 4 returning clients"));
 }
 
+/// The base, in which the answers for these publications were lost.
+fn unconfirmed(lost: impl Fn(u64) -> bool) -> Assessment {
+    let mut history = one(right).end(END);
+    for p in history.publications.values_mut() {
+        if lost(p.seq.0 - SEQ_BASE) {
+            p.fate = Fate::Unknown;
+            p.lost_answers = 1;
+        }
+    }
+    judged(&history)
+}
+
+/// Were event 4 left out of every replay, nobody would know that it ever was.
+#[test]
+fn a_publication_without_a_confirmation_exercises_nothing() {
+    assert_eq!(outcomes(&unconfirmed(|n| n == 4 || n == 5)), PASS);
+    let a = unconfirmed(|n| (4..=6).contains(&n));
+    assert_eq!((outcomes(&a), a.exposed.clone()), (UNSURE, vec![0]));
+    assert!(why(&a).contains("resume not exercised"), "{}", why(&a));
+    let a = unconfirmed(|_| true);
+    assert_eq!((outcomes(&a), a.facts.lost), (UNSURE, 0));
+    assert!(
+        why(&a).starts_with("no publication was confirmed"),
+        "{}",
+        why(&a)
+    );
+}
+
 #[test]
 fn a_certain_fail_stays_one() {
     let history = one(|s| {

@@ -54,6 +54,8 @@ fn a_conflict_is_no_delivery_no_foreign_and_no_unexpected_event() {
         let a = judged(&history.end(END));
         let f = &a.facts;
         assert_eq!((f.conflict, f.lost, f.foreign, f.unexpected), (1, 1, 0, 0));
+        let says = "got another content under id 10, and never the right one;";
+        assert!(why(&a).contains(says), "{}", why(&a));
     }
 }
 

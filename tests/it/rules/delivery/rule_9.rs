@@ -37,6 +37,43 @@ fn whoever_is_not_primed_leaves_everything_unknown_and_shows_what_came() {
     assert!(why(&a).contains(r#"client 2 could not read "hello\u{1b}[2J""#));
 }
 
+/// Nobody was primed; what the finding says to do about it.
+fn hint(of: impl FnOnce(Builder) -> Builder) -> String {
+    let history = of(Builder::new(2)).mark(9_000, Mark::End(End::NotPrimed { primed: 0 }));
+    why(&judged(&history.cut(9_000))).to_owned()
+}
+
+#[test]
+fn whoever_is_not_primed_is_told_what_to_look_at() {
+    let numberless = Event {
+        id: Some("a\u{1b}7".into()),
+        seq: None,
+        digest: 1,
+    };
+    let received = |seq: Option<u64>| {
+        let event = Event {
+            seq: seq.map(Seq),
+            ..numberless.clone()
+        };
+        hint(|b| {
+            b.acked_every(1..=3, 100, 100).each(|_, s| {
+                s.open(10).got_event(102, event.clone());
+            })
+        })
+    };
+    for seq in [None, Some(7)] {
+        let why = received(seq);
+        assert!(
+            why.contains(r"id a\u{1b}7 arrived without herd's number; point --seq at it"),
+            "{why}"
+        );
+    }
+    assert!(hint(|b| b.acked_every(1..=3, 100, 100)).contains("see whether --id and --seq"));
+    assert!(hint(|b| b).contains("no publication was accepted"));
+    let others = hint(|b| b.terms(|t| t.source = herd::history::Source::Others));
+    assert!(others.contains("does anybody publish"), "{others}");
+}
+
 #[test]
 fn nobody_connected_or_nobody_restarted_is_unknown() {
     for (end, says) in [

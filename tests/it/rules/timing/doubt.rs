@@ -128,8 +128,16 @@ fn rule_6_who_gave_up_or_must_not_come_back_is_told_apart() {
         });
         found(&clients.end(300_000), Check::AllReconnected)
     };
-    let cases: [(Tale, &str); 3] = [
+    let cases: [(Tale, &str); 4] = [
         (|_| (), "never came back"),
+        (
+            |s| {
+                let (status, why) = (Some(400), "".into());
+                s.failed(19_000, AttemptOutcome::Refused)
+                    .failed(20_000, AttemptOutcome::Handshake { status, why });
+            },
+            "never came back: client 10; their last attempts: 1 answered with status 400",
+        ),
         (
             |s| {
                 s.quit(20_000, Quit::GaveUp);
@@ -248,6 +256,32 @@ fn rule_21_each_clients_recovery_runs_from_its_own_drop() {
     assert_eq!(outage.first_drop_ms, Some(10_005.0));
     assert_eq!(outage.last_drop_ms, Some(30_005.0));
     assert_eq!(outage.ready_ms, Some(31_000.0));
+}
+
+#[test]
+fn a_trigger_that_nobody_felt_is_unknown_and_says_where_to_look() {
+    for (trigger, said) in [
+        (
+            TriggerKind::Child,
+            "server-cmd leave another process behind",
+        ),
+        (
+            TriggerKind::Command,
+            "restart the server that the target names",
+        ),
+        (TriggerKind::Wait, "while herd waited"),
+    ] {
+        let mut history = Builder::new(3)
+            .outage(1, 10_000, 11_000)
+            .each(|_, s| {
+                s.open(100);
+            })
+            .end(60_000);
+        history.header.terms.trigger = trigger;
+        let finding = found(&history, Check::ReconnectSpread);
+        assert_eq!(finding.outcome, Unknown, "{finding:?}");
+        assert!(finding.why.contains(said), "{finding:?}");
+    }
 }
 
 #[test]
