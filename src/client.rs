@@ -173,6 +173,7 @@ impl Client<'_> {
                 .await;
             return None;
         }
+        self.handle.lock().progress.dropped = Some(at);
         self.status(Status::Reconnecting);
         let action = self.machine.on(at, Input::Closed, &self.crew.policy);
         if is_close_sent(&cause) {

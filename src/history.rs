@@ -460,6 +460,11 @@ pub enum Mark {
     },
     /// The run is over. A history without it is truncated.
     End(End),
+    /// The target was not ready again within the limit; its fault (rule 23).
+    NeverReady {
+        /// Which outage.
+        outage: u32,
+    },
 }
 
 /// All of it, for one shard or for several merged.

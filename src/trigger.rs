@@ -40,6 +40,8 @@ pub enum Step {
         /// When herd stopped waiting.
         at: Elapsed,
     },
+    /// The restart command has ended well; until then the outage is its doing and isn't over.
+    CommandEnded,
     /// herd's own tools failed, such as the restart command (exit 4).
     Broken(Error),
 }
@@ -152,6 +154,12 @@ impl Trigger {
             told,
             way,
         }
+    }
+
+    /// The outage (from 1) that was begun last; 0 before the first.
+    #[must_use]
+    pub fn outage(&self) -> u32 {
+        self.outage
     }
 
     /// Begins an outage (from 1). What follows is told by [`Trigger::next`], first `Mark::Trigger`.
@@ -294,6 +302,7 @@ impl Watcher {
                 let command = async {
                     command::run(&line, limit, &place, self.clock).await?;
                     let _ = ended.send(());
+                    self.tell(Step::CommandEnded);
                     Ok(())
                 };
                 // It may be gone, and even back, before the command ends.

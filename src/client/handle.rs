@@ -36,6 +36,8 @@ pub struct Progress {
     pub sessions: u32,
     /// When the current or last session was opened.
     pub opened: Option<Elapsed>,
+    /// When the last connection was lost.
+    pub dropped: Option<Elapsed>,
     /// When the last event arrived, whichever it was.
     pub last_receipt: Option<Elapsed>,
     /// When the server last told it to reload.

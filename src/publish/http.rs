@@ -55,9 +55,10 @@ impl Poster {
         config: &Config,
         clock: Clock,
     ) -> Result<Self, Error> {
+        // The URL isn't quoted: what was filled in may be a secret.
         let wrong = |why: String| {
             Error::Usage(format!(
-                "can't publish to {url:?}: {why}; use a URL such as http://127.0.0.1:8080/publish"
+                "can't publish to the URL that was given: {why}; use one such as http://127.0.0.1:8080/publish"
             ))
         };
         let parsed = Url::parse(url).map_err(|e| wrong(format!("it is no URL ({e})")))?;

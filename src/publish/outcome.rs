@@ -145,7 +145,8 @@ impl Schedule {
     /// When the next one is due. It doesn't depend on when the others were sent or answered.
     #[must_use]
     pub fn due(&self) -> Elapsed {
-        Elapsed(self.start.0 + (self.made as f64 * 1e6 / self.rate).round() as u64)
+        let after = (self.made as f64 * 1e6 / self.rate).round() as u64;
+        Elapsed(self.start.0.saturating_add(after))
     }
 
     /// Goes on to the one after.

@@ -87,16 +87,17 @@ impl Archive {
 
     /// Whether it stopped by itself, which only an error makes it do.
     pub(super) fn failed(&self) -> bool {
-        self.thread.as_ref().is_none_or(JoinHandle::is_finished)
+        self.thread.as_ref().is_some_and(JoinHandle::is_finished)
     }
 
-    /// Writes the last chunk and ends.
+    /// Writes the last chunk and ends. After an error, which is told once, there is nothing to end any more.
     pub(super) fn finish(&mut self) -> Result<(), FileError> {
         // A thread that is gone has said why.
         let _ = self.stop.send(());
         match self.thread.take().map(JoinHandle::join) {
+            None => Ok(()),
             Some(Ok(result)) => result,
-            Some(Err(_)) | None => Err(FileError::Io {
+            Some(Err(_)) => Err(FileError::Io {
                 action: "write",
                 path: PathBuf::from("history.herd"),
                 source: std::io::Error::other("the writing thread is gone"),

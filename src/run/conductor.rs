@@ -14,19 +14,21 @@ use tokio::task::JoinSet;
 use super::archive::{Archive, Sources};
 use super::progress::{Phase, Progress};
 use super::start::{self, Started};
-use super::watch::{self, Cut, Needed, Standing};
+use super::watch::{self, Cut, Needed, Patience, Standing};
 use super::{Signal, Ui};
-use crate::client::Crew;
+use crate::client::{Counts, Crew};
 use crate::clock::Clock;
 use crate::error::Error;
 use crate::history::file::Writer;
 use crate::history::{Elapsed, End, Header, Mark};
 use crate::publish::{Publisher, Records};
-use crate::scenario::Scenario;
+use crate::scenario::{self, Scenario};
 use crate::trigger::{Step, Trigger};
 
 /// How often conditions are looked at.
 const TICK: Duration = Duration::from_millis(50);
+/// A longer pause between two drops ends a wave.
+const WAVE_PAUSE: Duration = Duration::from_secs(1);
 /// How long clients may take to say goodbye.
 const GOODBYE: Duration = Duration::from_secs(5);
 
@@ -58,18 +60,44 @@ pub(super) struct Outage {
     pub(super) no_restart: bool,
     /// When somebody who came back first received.
     others_since: Option<Elapsed>,
-    /// When the number of clients without a connection last rose.
+    /// When clients were last lost in such a number that it is a wave.
     pub(super) last_drop: Elapsed,
     away: usize,
+    /// Lost one close after the other: how many, and when the last one was.
+    wave: (usize, Elapsed),
+    /// How long whoever comes back at all may take.
+    pub(super) limit: Duration,
+    /// The restart command is still at work.
+    pub(super) commanded: bool,
 }
 
 impl Outage {
-    /// It begins now.
-    pub(super) fn new(trigger: Elapsed) -> Self {
+    /// It begins now; with a command that is at work until it says otherwise.
+    pub(super) fn new(trigger: Elapsed, by: &scenario::Trigger) -> Self {
         Self {
             trigger,
             last_drop: trigger,
+            commanded: matches!(by, scenario::Trigger::Command { .. }),
             ..Self::default()
+        }
+    }
+
+    /// A few that come and go are no wave (rule 3 of judgement): they must not keep a rollout from being over.
+    fn notice(&mut self, now: Elapsed, counts: Counts, clients: usize) {
+        let away = (counts.away + counts.gave_up) as usize;
+        let lost = away.saturating_sub(self.away);
+        self.away = away;
+        if lost > 0 {
+            let (so_far, last) = self.wave;
+            let so_far = if now.since(last) > WAVE_PAUSE {
+                0
+            } else {
+                so_far
+            };
+            self.wave = (so_far + lost, now);
+            if self.wave.0 >= (clients / 20).max(2).min(clients) {
+                self.last_drop = now;
+            }
         }
     }
 
@@ -191,15 +219,16 @@ impl Conductor<'_> {
                 (End::Broken { why }, Some(e))
             }
         };
+        // What is accepted once nobody listens any more would look lost.
+        if let Some(publisher) = self.publisher.take() {
+            publisher.end(GOODBYE).await;
+        }
         // Who left by herd's order has not been dropped: the record ends before the server does.
         self.crew.stop();
         let _ = tokio::time::timeout(GOODBYE, async {
             while clients.join_next().await.is_some() {}
         })
         .await;
-        if let Some(publisher) = self.publisher.take() {
-            publisher.end(GOODBYE).await;
-        }
         self.trigger.end().await;
         let now = self.clock.now();
         if let Some(usage) = super::prepare::usage() {
@@ -208,9 +237,10 @@ impl Conductor<'_> {
         self.sources.mark(now, Mark::End(end));
         self.progress.clear();
         self.archive.finish()?;
-        // Before the first trigger a broken run has no verdict; after it, the history is judged as far as it goes.
+        // Before the first trigger a broken run has no verdict; after it, the history is judged as far as it goes. One that
+        // can't be written lacks its end.
         match error {
-            Some(e) if self.outage.is_none() => Err(e),
+            Some(e) if self.outage.is_none() || matches!(e, Error::File { .. }) => Err(e),
             _ => Ok(()),
         }
     }
@@ -227,11 +257,7 @@ impl Conductor<'_> {
             .update(now, phase, done, self.crew.handles().len(), note);
         self.look_after(now);
         if self.archive.failed() {
-            return Err(Stopped::Broken(
-                self.archive.finish().map_or_else(Error::from, |()| {
-                    Error::Broken("the history's writer ended early".into())
-                }),
-            ));
+            self.archive.finish().map_err(Error::from)?;
         }
         let publisher = &mut self.publisher;
         let publisher_broke = async {
@@ -260,12 +286,7 @@ impl Conductor<'_> {
             let cut = outage.cut();
             watch::close_half_open(&self.crew, now, cut, &mut outage.others_since);
         }
-        let counts = self.crew.counts();
-        let away = (counts.away + counts.gave_up) as usize;
-        if away > outage.away {
-            outage.last_drop = now;
-        }
-        outage.away = away;
+        outage.notice(now, self.crew.counts(), self.crew.handles().len());
         let most = watch::dropped(&self.crew, outage.trigger) * 2 > self.crew.handles().len();
         if most && self.mostly_dropped.borrow().is_none() {
             self.mostly_dropped.send_replace(Some(now));
@@ -302,13 +323,22 @@ impl Conductor<'_> {
                     },
                 );
                 match &mut self.outage {
-                    Some(outage) => outage.never = true,
+                    Some(outage) => {
+                        outage.never = true;
+                        let number = self.trigger.outage();
+                        self.sources.mark(at, Mark::NeverReady { outage: number });
+                    }
                     None => return Err(Stopped::Broken(Error::Broken(why))),
                 }
             }
             Step::NoRestart { .. } => {
                 if let Some(outage) = &mut self.outage {
                     outage.no_restart = true;
+                }
+            }
+            Step::CommandEnded => {
+                if let Some(outage) = &mut self.outage {
+                    outage.commanded = false;
                 }
             }
             Step::Broken(e) => return Err(Stopped::Broken(e)),
@@ -324,8 +354,14 @@ impl Conductor<'_> {
             })
     }
 
-    pub(super) fn standing(&self) -> Standing {
-        watch::standing(&self.crew, self.cut(), &self.needed())
+    pub(super) fn standing(&self, patience: Patience) -> Standing {
+        watch::standing(
+            &self.crew,
+            self.clock.now(),
+            self.cut(),
+            &self.needed(),
+            patience,
+        )
     }
 
     pub(super) fn cut(&self) -> Cut {

@@ -7,11 +7,11 @@ use std::time::Duration;
 
 use super::conductor::{Conductor, Outage, Stopped};
 use super::progress::Phase;
-use super::watch;
+use super::watch::{self, Patience};
 use crate::backoff::forecast;
 use crate::error::Error;
 use crate::history::{Elapsed, End, Mark, PublicationKind, Seq};
-use crate::scenario;
+use crate::scenario::{self, Scenario};
 
 /// How long a server may refuse every publication before priming ends.
 const PUBLISH_LIMIT: Duration = Duration::from_secs(5);
@@ -21,6 +21,8 @@ const CONNECT_LIMIT: Duration = Duration::from_secs(30);
 const RETURN_MARGIN: Duration = Duration::from_secs(10);
 /// The quantile of the policy's last client (rule 6).
 const RETURN_QUANTILE: f64 = 0.9999;
+/// A rollout that takes longer than this is none: the target keeps falling over.
+const LONGEST_ROLLOUT: Duration = Duration::from_secs(3600);
 /// Publishing goes on this long, and for so many publications, after the last client caught up (rule 15).
 const TAIL: (Duration, usize) = (Duration::from_secs(2), 10);
 /// How long after the last deadline the run waits for what is on its way into the record.
@@ -123,7 +125,7 @@ impl Conductor<'_> {
         }
         let trigger = self.clock.now();
         self.mostly_dropped.send_replace(None);
-        self.outage = Some(Outage::new(trigger));
+        self.outage = Some(Outage::new(trigger, &self.scenario.outage.trigger));
         self.trigger.pull(number);
         self.until_ready().await?;
         self.recover(trigger).await?;
@@ -147,40 +149,32 @@ impl Conductor<'_> {
         }
     }
 
-    /// Waits until every client is back and caught up, has given up, or is past the limit.
+    /// Waits until every client is back and caught up, has given up, or is past its limit; and, where somebody else
+    /// restarts the target, until that is over.
     async fn recover(&mut self, trigger: Elapsed) -> Result<(), Stopped> {
-        let rollout = !matches!(
-            self.scenario.outage.trigger,
-            scenario::Trigger::Child { .. }
-        );
-        let mut gone = None;
-        let mut back_by = Elapsed::ZERO;
+        let mut known = None;
         loop {
-            let Some(outage) = self.outage.as_ref().filter(|outage| !outage.never) else {
+            let now = self.clock.now();
+            let Some(outage) = self.outage.as_mut().filter(|outage| !outage.never) else {
                 return Ok(());
             };
-            let now = self.clock.now();
-            let quiet =
-                !rollout || now.since(outage.last_drop) >= self.scenario.outage.quiet_period;
-            if gone.is_none() || gone != outage.gone {
-                gone = outage.gone.or(Some(trigger));
-                back_by = self.back_by(gone.unwrap_or(trigger), outage.ready);
+            // A server that dies again is gone again, and the limit begins anew.
+            let times = (outage.gone.unwrap_or(trigger), outage.ready);
+            if known != Some(times) {
+                known = Some(times);
+                outage.limit = return_limit(self.scenario, times);
             }
-            let standing = self.standing();
-            let all = self.crew.handles().len() - standing.gave_up;
-            if quiet && standing.caught_up == all {
+            let patience = Patience {
+                back: outage.limit,
+                settle: self.scenario.checks.settle,
+                latest: outage.last_drop.max(times.0) + outage.limit,
+            };
+            let over = self.is_over(now, trigger);
+            let standing = self.standing(patience);
+            if over && standing.recovering == 0 {
                 return Ok(());
             }
-            // Whoever is not caught up a settle limit after the last one opened will not be.
-            let (over, done) = (
-                standing.back == all || now > back_by,
-                standing.back == standing.caught_up,
-            );
-            if quiet && over && (done || now > standing.last_opening + self.scenario.checks.settle)
-            {
-                return Ok(());
-            }
-            if standing.back < all {
+            if standing.back < self.crew.handles().len() {
                 self.beat(Phase::Reconnecting, standing.back, &self.refused())
                     .await?;
             } else {
@@ -189,16 +183,17 @@ impl Conductor<'_> {
         }
     }
 
-    /// Until when whoever comes back at all is back (rule 6 of judgement).
-    fn back_by(&self, gone: Elapsed, ready: Option<Elapsed>) -> Elapsed {
-        // A server that died again is started again after the same time.
-        let ready = ready.filter(|ready| *ready > gone);
-        let down = ready.map_or(self.scenario.outage.down, |ready| ready.since(gone));
-        gone + self.scenario.checks.reconnect_limit.unwrap_or_else(|| {
-            let policy = &self.scenario.policy.backoff;
-            let last = forecast::last_return(policy, self.scenario.clients, down, RETURN_QUANTILE);
-            last.unwrap_or(down) + RETURN_MARGIN
-        })
+    /// Whether nothing more of this outage is to come: for a while no wave, and no command at work.
+    fn is_over(&self, now: Elapsed, trigger: Elapsed) -> bool {
+        let Some(outage) = &self.outage else {
+            return true;
+        };
+        let child = matches!(
+            self.scenario.outage.trigger,
+            scenario::Trigger::Child { .. }
+        );
+        let quiet = now.since(outage.last_drop) >= self.scenario.outage.quiet_period;
+        child || quiet && !outage.commanded || now.since(trigger) > LONGEST_ROLLOUT
     }
 
     /// Live must work after replay: publishing goes on for a while (rule 15).
@@ -211,38 +206,35 @@ impl Conductor<'_> {
         };
         let enough = count(self).saturating_add(TAIL.1);
         while self.clock.now().since(begin) < TAIL.0 || count(self) < enough {
-            self.beat(Phase::Settling, self.standing().caught_up, "")
-                .await?;
+            let connected = watch::connected(&self.crew);
+            self.beat(Phase::Settling, connected, "").await?;
         }
         Ok(())
     }
 
-    /// Waits until every pair is in, or the last deadline is past (rule 14).
+    /// Waits until every pair is in and every client back, or the last limit is past (rules 6 and 14).
     async fn settle(&mut self) -> Result<(), Stopped> {
         let settle = self.scenario.checks.settle;
-        let Some(publisher) = &self.publisher else {
+        match &self.publisher {
+            Some(publisher) => publisher.pause(),
             // Observing, the last settle limit is the part that nobody can be judged by (rule 20).
-            return self.hold(Phase::Settling, settle + AFTER_DEADLINE).await;
-        };
-        publisher.pause();
+            None => self.hold(Phase::Settling, settle + AFTER_DEADLINE).await?,
+        }
         let answers_by = self.clock.now() + settle;
         let awaited = |c: &Self| c.publisher.as_ref().is_some_and(|p| p.outstanding() > 0);
         while awaited(self) && self.clock.now() < answers_by {
-            self.beat(Phase::Settling, self.standing().complete, "")
-                .await?;
+            let connected = watch::connected(&self.crew);
+            self.beat(Phase::Settling, connected, "").await?;
         }
+        let patience = Patience {
+            back: self.outage.as_ref().map_or(Duration::ZERO, |o| o.limit),
+            settle: settle + AFTER_DEADLINE,
+            latest: self.clock.now(),
+        };
         loop {
-            let needed = self.needed();
-            let standing = watch::standing(&self.crew, self.cut(), &needed);
-            let last = needed
-                .last_answer()
-                .unwrap_or_default()
-                .max(standing.last_opening);
-            if standing.complete == standing.back {
+            let standing = self.standing(patience);
+            if standing.settling == 0 {
                 return self.hold(Phase::Settling, LAST_WORDS).await;
-            }
-            if self.clock.now() > last + settle + AFTER_DEADLINE {
-                return Ok(());
             }
             self.beat(Phase::Settling, standing.complete, "").await?;
         }
@@ -255,4 +247,16 @@ impl Conductor<'_> {
         }
         Ok(())
     }
+}
+
+/// How long whoever comes back at all may take, for a server that was gone and ready then (rule 6 of judgement).
+fn return_limit(scenario: &Scenario, (gone, ready): (Elapsed, Option<Elapsed>)) -> Duration {
+    // A server that died again is started again after the same time.
+    let ready = ready.filter(|ready| *ready > gone);
+    let down = ready.map_or(scenario.outage.down, |ready| ready.since(gone));
+    scenario.checks.reconnect_limit.unwrap_or_else(|| {
+        let policy = &scenario.policy.backoff;
+        let last = forecast::last_return(policy, scenario.clients, down, RETURN_QUANTILE);
+        last.unwrap_or(down) + RETURN_MARGIN
+    })
 }

@@ -11,6 +11,9 @@ use crate::history::{Elapsed, Fate, Publication, PublicationKind, Seq};
 /// How long a connection may stay silent while others, back from the outage, receive (rule 5 of judgement).
 const SILENCE: Duration = Duration::from_secs(5);
 
+/// A receipt this long after its session's opening is live, not replayed.
+const LIVE: Duration = Duration::from_secs(1);
+
 /// How many of the newest priming events are tried as the one that everybody has.
 const PRIMING_TRIES: u64 = 64;
 
@@ -122,12 +125,23 @@ pub(super) struct Standing {
     pub(super) back: usize,
     /// Of these, those that have what they missed.
     pub(super) caught_up: usize,
-    /// Of these, those that have everything so far.
+    /// Clients that have everything so far.
     pub(super) complete: usize,
-    /// Clients that stopped for good.
-    pub(super) gave_up: usize,
-    /// The latest opening.
-    pub(super) last_opening: Elapsed,
+    /// Clients that herd waits for until they are back and caught up.
+    pub(super) recovering: usize,
+    /// Clients that herd waits for until they are back and have everything.
+    pub(super) settling: usize,
+}
+
+/// How long herd waits for one client.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Patience {
+    /// For its return, from its own drop (rule 6 of judgement).
+    pub(super) back: Duration,
+    /// For what it must have, from the later of the answer and its opening (rule 14).
+    pub(super) settle: Duration,
+    /// An opening or a drop later than this prolongs nothing: a client that comes and goes must not keep the run for ever.
+    pub(super) latest: Elapsed,
 }
 
 /// An outage as a connection sees it that may have died in it without a word.
@@ -141,23 +155,39 @@ pub(super) struct Cut {
 }
 
 /// Counts them. A connection that is older than the cut and silent since may be dead.
-pub(super) fn standing(crew: &Crew, cut: Cut, needed: &Needed) -> Standing {
+pub(super) fn standing(
+    crew: &Crew,
+    now: Elapsed,
+    cut: Cut,
+    needed: &Needed,
+    patience: Patience,
+) -> Standing {
     let mut standing = Standing::default();
+    let last_answer = needed.last_answer().unwrap_or_default();
     for handle in crew.handles() {
         let progress = handle.progress();
-        standing.last_opening = standing
-            .last_opening
-            .max(progress.opened.unwrap_or_default());
+        let complete = needed.complete(handle, progress);
+        standing.complete += usize::from(complete);
+        let opened = progress.opened.unwrap_or_default();
+        let opened = opened.min(patience.latest);
+        let overdue = |since: Elapsed| now > since + patience.settle;
         match progress.status {
-            Status::GaveUp => standing.gave_up += 1,
-            Status::Connected if !silent_since(progress, cut) => {
-                standing.back += 1;
-                if needed.caught_up(handle, progress) {
-                    standing.caught_up += 1;
-                    standing.complete += usize::from(needed.complete(handle, progress));
-                }
+            Status::GaveUp => {}
+            Status::Connected => {
+                let silent = silent_since(progress, cut);
+                let caught_up = !silent && needed.caught_up(handle, progress);
+                standing.back += usize::from(!silent);
+                standing.caught_up += usize::from(caught_up);
+                let waited_for = if silent { cut.over } else { opened };
+                standing.recovering += usize::from(!caught_up && !overdue(waited_for));
+                standing.settling += usize::from(!complete && !overdue(opened.max(last_answer)));
             }
-            _ => {}
+            Status::Connecting | Status::Reconnecting => {
+                let lost = progress.dropped.unwrap_or_default().min(patience.latest);
+                let awaited = usize::from(now <= lost + patience.back);
+                standing.recovering += awaited;
+                standing.settling += awaited;
+            }
         }
     }
     standing
@@ -178,17 +208,11 @@ pub(super) fn close_half_open(
 ) {
     if others_since.is_none() {
         let receives = |p: Progress| {
-            p.status == Status::Connected
-                && p.opened.is_some_and(|opened| opened > cut.trigger)
-                && p.last_receipt > p.opened
+            let (opened, at) = p.opened.zip(p.last_receipt)?;
+            (opened > cut.trigger && at >= opened + LIVE).then_some(at)
         };
-        if crew
-            .handles()
-            .iter()
-            .any(|handle| receives(handle.progress()))
-        {
-            *others_since = Some(now);
-        }
+        let mut handles = crew.handles().iter();
+        *others_since = handles.find_map(|handle| receives(handle.progress()));
     }
     if others_since.is_some_and(|since| now.since(since) >= SILENCE) {
         for handle in crew.handles() {

@@ -359,8 +359,8 @@ fn every_refusal_names_line_and_key_and_what_would_be_right() {
     deploy.toml:5: publish.observe: contradicts publish.url (deploy.toml:4): herd either publishes or observes; leave one out
     deploy.toml:4: publish.observe: nothing else says how herd shall publish; add publish.url or publish.cmd
     deploy.toml:4: publish.url: {after} is no placeholder here; herd knows {port}, {env:NAME}, {file:PATH}
-    deploy.toml:2: publish.rate: 20 is not a rate; write events a second, above 0 and at most a million, such as "20/s"
-    deploy.toml:2: publish.rate: "0/s" is not a rate; write events a second, above 0 and at most a million, such as "20/s"
+    deploy.toml:2: publish.rate: 20 is not a rate; write events a second, from 0.001 to a million, such as "20/s"
+    deploy.toml:2: publish.rate: "0/s" is not a rate; write events a second, from 0.001 to a million, such as "20/s"
     deploy.toml:2: publish.body: without {seq}, or {payload} outside quotes, no event could be told from another; put one in
     deploy.toml:2: checks.min-spread: "5" is not a duration; write a duration with its unit, such as "500ms", "5s" or "10m"
     deploy.toml:2: checks.max-peak: "110%/1s": not a share; write a share above 0 and its window, such as "75%/1s"

@@ -191,14 +191,16 @@ impl TryFrom<Word> for Rate {
             _ => None,
         };
         match rate {
-            Some(rate) if rate > 0.0 && rate <= FASTEST => Ok(Self(rate)),
+            Some(rate) if (SLOWEST..=FASTEST).contains(&rate) => Ok(Self(rate)),
             _ => Err(format!(
-                "{word} is not a rate; write events a second, above 0 and at most a million, such as \"20/s\""
+                "{word} is not a rate; write events a second, from 0.001 to a million, such as \"20/s\""
             )),
         }
     }
 }
 
+/// The slowest rate: an event in a quarter of an hour. A run waits for ten of them.
+const SLOWEST: f64 = 0.001;
 /// The fastest rate: one event a microsecond, the finest instant that a history holds.
 const FASTEST: f64 = 1e6;
 

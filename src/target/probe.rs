@@ -152,15 +152,17 @@ impl Probe {
         if status.is_success() {
             Ok(())
         } else {
-            Err(format!("{}{path} answers {status}", self.peer()))
+            // The path may hold a secret.
+            Err(format!("{} answers {status}", self.peer()))
         }
     }
 }
 
 fn address(url: &str) -> Result<(String, u16, Url), Error> {
+    // The URL isn't quoted: what was filled in may be a secret.
     let wrong = |why: &str| {
         Error::Usage(format!(
-            "{url:?} {why}; use a URL such as ws://127.0.0.1:8080/live"
+            "the address to be asked for readiness {why}; use a URL such as ws://127.0.0.1:8080/live"
         ))
     };
     let parsed = Url::parse(url).map_err(|e| wrong(&format!("is no URL ({e})")))?;

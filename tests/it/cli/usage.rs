@@ -85,9 +85,9 @@ fn usage_errors_end_in_2_and_say_what_would_be_right() {
     run --format pdf
         invalid value 'pdf' for '--format <LIST>'
     run --rate 0/s
-        invalid value '0/s' for '--rate <RATE>': "0/s" is not a rate; write events a second, above 0 and at most a million, such as "20/s"
+        invalid value '0/s' for '--rate <RATE>': "0/s" is not a rate; write events a second, from 0.001 to a million, such as "20/s"
     run --rate 20
-        invalid value '20' for '--rate <RATE>': "20" is not a rate; write events a second, above 0 and at most a million, such as "20/s"
+        invalid value '20' for '--rate <RATE>': "20" is not a rate; write events a second, from 0.001 to a million, such as "20/s"
     run --down 1
         invalid value '1' for '--down <DURATION>': "1" is not a duration; write a duration with its unit, such as "500ms", "5s" or "10m"
     run --down=-1s
