@@ -18,6 +18,9 @@ const QUANTILE: f64 = 0.9999;
 /// What it adds for everything that isn't the policy.
 const SLACK: Duration = Duration::from_secs(10);
 
+/// Rule 23: the target's fault, whoever is back.
+pub(super) const NEVER_READY: &str = "the target was never ready again";
+
 /// What became of the absences of one outage.
 #[derive(Debug, Default)]
 struct Fates {
@@ -47,7 +50,11 @@ pub(super) fn all_reconnected(case: &Case<'_>, outage: &OutageSpan) -> Finding {
             fates.add(case, row, limit);
         }
     }
-    let (outcome, why) = fates.ruling(most);
+    let (outcome, why) = match (outage.never_ready, fates.ruling(most)) {
+        (false, ruling) => ruling,
+        (true, (Outcome::Fail, why)) => (Outcome::Fail, format!("{NEVER_READY}; {why}")),
+        (true, _) => (Outcome::Fail, NEVER_READY.into()),
+    };
     let (outcome, why) = match case.partial(outage) {
         Some(partial) if outcome == Outcome::Pass => (Outcome::Unknown, partial),
         _ => (outcome, why),

@@ -2,6 +2,7 @@
 //! below.
 
 mod doubt;
+mod relapse;
 
 use herd::check::{Check, Finding, Outcome, judge};
 use herd::history::build::{Builder, Story};
