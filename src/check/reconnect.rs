@@ -47,7 +47,9 @@ pub fn assess(
         timeline,
         delivery,
         generator,
-        policy: serde_json::from_str(&history.header.terms.policy).ok(),
+        policy: serde_json::from_str(&history.header.terms.policy)
+            .ok()
+            .filter(Backoff::is_sound),
     };
     let mut assessment = Assessment {
         outages: Vec::new(),

@@ -91,3 +91,42 @@ fn rule_3_without_a_ready_server_only_what_drops_as_it_goes_is_the_triggers() {
     let waves = |h: &History| judge(h).returns.iter().map(|r| r.dropped).max();
     assert_eq!(waves(&history), Some(Elapsed::from_millis(40_000)));
 }
+
+#[test]
+fn rule_6_who_dropped_just_before_the_end_may_still_come_back() {
+    let away = |end: u64| {
+        let clients = spread(20, 9_000).client(1, |s| {
+            s.dropped(50_000);
+        });
+        let verdict = judge(&clients.end(end));
+        let mut of_check = verdict
+            .findings
+            .into_iter()
+            .filter(|f| f.check == Check::AllReconnected);
+        of_check.next().expect("no such finding")
+    };
+    let pending = away(51_000);
+    assert_eq!(pending.outcome, Outcome::Unknown, "{pending:?}");
+    assert!(pending.why.contains("1 were still away"), "{pending:?}");
+    assert_eq!(away(300_000).outcome, Fail);
+}
+
+#[test]
+fn a_waves_peak_in_a_second_is_that_whatever_window_is_judged() {
+    let history = spread(20, 1_900)
+        .terms(|t| t.peak_window = std::time::Duration::from_secs(30))
+        .end(60_000);
+    assert_eq!(judge(&history).outages[0].waves[0].peak_1s, 10);
+}
+
+#[test]
+fn a_policy_that_cannot_be_decides_nothing_and_brings_nothing_down() {
+    for jitter in ["-2.0", "1e300"] {
+        let policy = format!(
+            r#"{{"delay":{{"fixed":{{"delay":{{"secs":5,"nanos":0}},"jitter":{jitter}}}}},"max_attempts":null,"reset":"on-open"}}"#
+        );
+        let history = spread(20, 900).terms(|t| t.policy = policy).end(60_000);
+        let finding = found(&history, Check::ReconnectSpread);
+        assert_eq!(finding.outcome, Outcome::Unknown, "{finding:?}");
+    }
+}
