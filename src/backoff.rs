@@ -65,6 +65,9 @@ pub enum Delay {
 /// in microseconds and herd would measure its own CPU; a client over a real network is slower than this anyway.
 pub const IMMEDIATE_FLOOR: Duration = Duration::from_millis(10);
 
+/// The longest delay of a sound policy: a year.
+pub const LONGEST: Duration = Duration::from_secs(365 * 24 * 3600);
+
 /// What sets the attempt count back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -115,6 +118,26 @@ impl Backoff {
                 }
             }
         })
+    }
+
+    /// Whether it is a policy at all: delays between 1 ms and [`LONGEST`], which a jitter of 0 to 1 and a factor of at least
+    /// 1 keep so. A policy read from a file may be anything, and the other functions here hold only for one that is sound.
+    #[must_use]
+    pub fn is_sound(&self) -> bool {
+        let lasts = |delay: &Duration| (Duration::from_millis(1)..=LONGEST).contains(delay);
+        let share = |jitter: &f64| (0.0..=1.0).contains(jitter);
+        let grows = |factor: &f64| factor.is_finite() && *factor >= 1.0;
+        match &self.delay {
+            Delay::FullJitter { base, factor, cap } => lasts(base) && lasts(cap) && grows(factor),
+            Delay::Exponential {
+                base,
+                factor,
+                cap,
+                jitter,
+            } => lasts(base) && lasts(cap) && grows(factor) && share(jitter),
+            Delay::Fixed { delay, jitter } => lasts(delay) && share(jitter),
+            Delay::Immediate => true,
+        }
     }
 
     /// The delay before retry `attempt` (from 0) for a random number in `[0, 1)`; none = give up.
@@ -222,6 +245,31 @@ mod tests {
         );
         assert!(policy.window(11).is_some());
         assert_eq!(policy.window(12), None);
+    }
+
+    #[test]
+    fn a_policy_that_would_never_wait_or_wait_less_than_nothing_is_none() {
+        for preset in Preset::ALL {
+            assert!(preset.backoff().is_sound(), "{}", preset.name());
+        }
+        let fixed = |delay, jitter| Backoff {
+            delay: Delay::Fixed { delay, jitter },
+            max_attempts: None,
+            reset: Reset::OnOpen,
+        };
+        for jitter in [-0.1, 1.1, f64::NAN] {
+            assert!(!fixed(secs(1.0), jitter).is_sound(), "{jitter}");
+        }
+        assert!(!fixed(Duration::ZERO, 0.0).is_sound() && !fixed(Duration::MAX, 0.5).is_sound());
+        for factor in [0.9, f64::NAN, f64::INFINITY] {
+            let (base, cap) = (secs(1.0), secs(9.0));
+            let delay = Delay::FullJitter { base, factor, cap };
+            let policy = Backoff {
+                delay,
+                ..fixed(base, 0.0)
+            };
+            assert!(!policy.is_sound(), "{factor}");
+        }
     }
 
     #[test]

@@ -460,7 +460,8 @@ pub enum Mark {
     },
     /// The run is over. A history without it is truncated.
     End(End),
-    /// The target was not ready again within the limit; its fault (rule 23).
+    /// The target was not ready again within the limit; its fault (rule 23). Last, because a file names a mark by its place
+    /// in this list.
     NeverReady {
         /// Which outage.
         outage: u32,

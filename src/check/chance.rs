@@ -219,7 +219,7 @@ fn busiest(sorted: &[Duration], window: Duration) -> usize {
     let mut from = 0;
     let mut most = 0;
     for (to, at) in sorted.iter().enumerate() {
-        while *at - sorted[from] >= window {
+        while from < to && *at - sorted[from] >= window {
             from += 1;
         }
         most = most.max(to + 1 - from);

@@ -47,7 +47,9 @@ pub fn assess(
         timeline,
         delivery,
         generator,
-        policy: serde_json::from_str(&history.header.terms.policy).ok(),
+        policy: serde_json::from_str(&history.header.terms.policy)
+            .ok()
+            .filter(Backoff::is_sound),
     };
     let mut assessment = Assessment {
         outages: Vec::new(),
@@ -84,7 +86,14 @@ struct Case<'a> {
 impl Case<'_> {
     fn outage(&self, outage: &OutageSpan, waves: &[Measured]) -> Vec<Finding> {
         if outage.waves.is_empty() {
-            return self.unseen_outage(outage.outage);
+            let mut findings = self.unseen_outage(outage.outage);
+            for finding in &mut findings {
+                if outage.never_ready && finding.check == Check::AllReconnected {
+                    finding.outcome = Outcome::Fail;
+                    finding.why = returned::NEVER_READY.into();
+                }
+            }
+            return findings;
         }
         let clients = self.history.clients.len();
         let judged: Vec<&Measured> = outage

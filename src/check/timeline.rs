@@ -43,10 +43,55 @@ pub struct OutageSpan {
     pub gone: Option<Elapsed>,
     /// When the target was ready again.
     pub ready: Option<Elapsed>,
+    /// Whether herd found that it was not ready again within the limit.
+    pub never_ready: bool,
     /// When the next outage begins, or the history ends.
     pub until: Elapsed,
     /// Its waves, in order.
     pub waves: Vec<WaveSpan>,
+}
+
+impl OutageSpan {
+    /// Whether what drops at this instant is still the doing of a supervised server's stop. Until it is gone, it is being
+    /// stopped.
+    fn stopping(&self, drop: Elapsed) -> bool {
+        let over = self.ready.or(self.gone);
+        over.is_none_or(|over| drop <= over + PAUSE)
+    }
+}
+
+/// The waves of an outage so far, as far as they tell whether the next one is a relapse where herd does not own the
+/// server. There it sees connections and not processes, and pods rolled one after the other drop the same client more
+/// than once: it comes back to a pod whose turn is yet to come. So having been dropped before proves nothing by itself.
+#[derive(Debug, Default)]
+struct Before {
+    seen: HashSet<usize>,
+    last: HashSet<usize>,
+    /// Whether one of them held the whole server.
+    whole: bool,
+}
+
+impl Before {
+    /// Whether a wave shows the server falling over again: all of it after all of it, or most of the wave's clients have
+    /// just come back from a wave that held all of it, or the history says that the server died and most of them were
+    /// dropped before.
+    fn fell_again(&self, wave: &HashSet<usize>, clients: usize, died: bool) -> bool {
+        let most_of = |set| wave.intersection(set).count() * 2 > wave.len();
+        self.whole && is_whole(wave.len(), clients)
+            || is_whole(self.last.len(), clients) && most_of(&self.last)
+            || died && most_of(&self.seen)
+    }
+
+    fn add(&mut self, wave: HashSet<usize>, clients: usize) {
+        self.whole |= is_whole(wave.len(), clients);
+        self.seen.extend(&wave);
+        self.last = wave;
+    }
+}
+
+/// Whether a wave hit the whole server and not one pod of several: 95 % of the clients.
+fn is_whole(wave: usize, clients: usize) -> bool {
+    wave * 100 >= clients * 95
 }
 
 /// Drops close together: a pause of more than 1 s starts a new wave.
@@ -165,20 +210,25 @@ impl Timeline {
             trigger: start.trigger,
             gone: mark(gone_of, Elapsed::ZERO),
             ready: ready(Elapsed::ZERO),
+            never_ready: mark(never_ready_of, Elapsed::ZERO).is_some(),
             until,
             waves: Vec::new(),
         };
-        let mut seen = HashSet::new();
+        let died = history
+            .marks
+            .iter()
+            .any(|(at, mark)| matches!(mark, Mark::Died { .. }) && start.at <= *at && *at < until);
+        let mut before = Before::default();
         for drops in mine.chunk_by(|a, b| b.at.since(a.at) <= PAUSE) {
             let wave = outage.waves.len() as u32 + 1;
             let clients: HashSet<usize> = drops.iter().map(|a| a.client).collect();
             let first_drop = drops[0].at;
-            let again = clients.intersection(&seen).count();
             let triggered = match history.header.terms.trigger {
                 _ if start.outage == 0 => false,
-                TriggerKind::Child => outage.ready.is_none_or(|r| first_drop <= r + PAUSE),
-                // Pods rolled one after the other drop each client once.
-                TriggerKind::Command | TriggerKind::Wait => again * 2 <= clients.len(),
+                TriggerKind::Child => outage.stopping(first_drop),
+                TriggerKind::Command | TriggerKind::Wait => {
+                    !before.fell_again(&clients, history.clients.len(), died)
+                }
             };
             outage.waves.push(WaveSpan {
                 wave,
@@ -188,7 +238,7 @@ impl Timeline {
                 triggered,
                 ready: ready(first_drop),
             });
-            seen.extend(clients);
+            before.add(clients, history.clients.len());
             for absence in drops {
                 self.returns.push(absence.row(history, start.outage, wave));
                 for session in absence.sessions.clone() {
@@ -366,6 +416,13 @@ fn settle_half_open(absences: &mut [Absence], starts: &[Start]) {
 fn ready_of(mark: &Mark) -> Option<u32> {
     match mark {
         Mark::Ready { outage } => Some(*outage),
+        _ => None,
+    }
+}
+
+fn never_ready_of(mark: &Mark) -> Option<u32> {
+    match mark {
+        Mark::NeverReady { outage } => Some(*outage),
         _ => None,
     }
 }

@@ -27,6 +27,12 @@ const MAGIC_STEM: &[u8] = b"herd-history/";
 /// The largest record that a reader accepts, bytes: a length beyond it is damage, not data.
 const MAX_RECORD: u32 = 1 << 30;
 
+/// The most clients that a history may claim: each takes memory before it has done anything.
+const MAX_CLIENTS: u32 = 10_000_000;
+
+/// The most outages that a history may claim: each has findings of its own, even one that never came.
+const MAX_OUTAGES: u32 = 10_000;
+
 /// Everything that happened since the chunk before.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Chunk {
@@ -115,6 +121,9 @@ impl Writer {
             source,
         };
         let plain = postcard::to_stdvec(value).map_err(|e| write(io::Error::other(e)))?;
+        if plain.len() > MAX_RECORD as usize {
+            return Err(write(io::Error::other("a chunk of over 1 GiB")));
+        }
         let packed = lz4_flex::block::compress_prepend_size(&plain);
         let length = u32::try_from(packed.len())
             .ok()
@@ -161,10 +170,8 @@ pub fn read(path: &Path) -> Result<History, FileError> {
     }
     let header: Option<Header> = record(&mut input).map_err(io)?;
     let header = header.ok_or_else(|| damaged("the header is damaged; nothing can be judged"))?;
-    if header.shard.of == 0 || header.shard.index == 0 || header.shard.index > header.shard.of {
-        return Err(damaged(
-            "the header names a shard that can't be; nothing can be judged",
-        ));
+    if let Some(what) = impossible(&header) {
+        return Err(damaged(what));
     }
     let mut reading = Reading::new(History::new(header));
     while let Some(chunk) = record::<Chunk>(&mut input).map_err(io)? {
@@ -179,6 +186,21 @@ pub fn read(path: &Path) -> Result<History, FileError> {
         }
     }
     Ok(reading.history)
+}
+
+/// What no run can have been asked, and no reader could judge.
+fn impossible(header: &Header) -> Option<&'static str> {
+    let (shard, terms) = (header.shard, &header.terms);
+    let share = |share: f64| (0.0..=1.0).contains(&share);
+    if shard.of == 0 || shard.index == 0 || shard.index > shard.of {
+        Some("the header names a shard that can't be; nothing can be judged")
+    } else if header.clients > MAX_CLIENTS || terms.outages > MAX_OUTAGES {
+        Some("the header names more clients or outages than a run can have; nothing can be judged")
+    } else if terms.peak_window.is_zero() || !share(terms.max_peak) || !share(terms.share) {
+        Some("the header names limits that can't be; nothing can be judged")
+    } else {
+        None
+    }
 }
 
 /// The next record; none at the end of the file or of what is whole in it.
@@ -199,6 +221,13 @@ fn record<T: for<'a> Deserialize<'a>>(input: &mut impl Read) -> io::Result<Optio
     let mut packed = Vec::new();
     input.take(u64::from(length)).read_to_end(&mut packed)?;
     if packed.len() as u64 != u64::from(length) || crc32fast::hash(&packed) != crc {
+        return Ok(None);
+    }
+    // The size that it claims is allocated before the first byte is unpacked.
+    let claimed = packed
+        .first_chunk()
+        .map_or(u32::MAX, |size| u32::from_le_bytes(*size));
+    if claimed > MAX_RECORD {
         return Ok(None);
     }
     let plain = lz4_flex::block::decompress_size_prepended(&packed).ok();
@@ -537,6 +566,36 @@ mod tests {
             Writer::create(&path, &header(1)).is_err(),
             "a file that exists is never overwritten"
         );
+    }
+
+    #[test]
+    fn a_header_that_claims_what_no_run_can_have_is_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        let refused = |name: &str, change: fn(&mut Header)| {
+            let path = dir.path().join(name);
+            let mut header = header(1);
+            change(&mut header);
+            Writer::create(&path, &header).unwrap();
+            read(&path).is_err()
+        };
+        assert!(!refused("whole", |_| ()));
+        assert!(refused("clients", |h| h.clients = u32::MAX));
+        assert!(refused("outages", |h| h.terms.outages = u32::MAX));
+        assert!(refused("window", |h| h.terms.peak_window =
+            std::time::Duration::ZERO));
+        assert!(refused("peak", |h| h.terms.max_peak = f64::NAN));
+        assert!(refused("share", |h| h.terms.share = -1.0));
+    }
+
+    #[test]
+    fn a_record_that_claims_to_unpack_to_more_than_a_record_may_hold_is_damage() {
+        let packed = [u32::MAX.to_le_bytes(), [0; 4]].concat();
+        let record_of = |packed: &[u8]| {
+            let (length, crc) = (packed.len() as u32, crc32fast::hash(packed));
+            [&length.to_le_bytes(), &crc.to_le_bytes(), packed].concat()
+        };
+        let read: Option<Chunk> = record(&mut &record_of(&packed)[..]).unwrap();
+        assert!(read.is_none());
     }
 
     #[test]

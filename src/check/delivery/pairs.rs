@@ -4,7 +4,7 @@
 use super::explain::Loss;
 use super::walk::Walk;
 use crate::check::{MAX_OFFENDERS, Offender, Wrong};
-use crate::history::End;
+use crate::history::{Elapsed, End};
 
 /// How a pair ended that was never delivered.
 enum Missing {
@@ -19,16 +19,27 @@ impl Walk<'_, '_> {
         let history = self.scene.history;
         let deadline = self.presence.deadline(self.scene.catalogue.item(x).known);
         let reset = self.resets.iter().find(|(_, covered)| covered.has(x));
-        let whole = matches!(history.end(), Some(End::Complete));
         match (deadline, reset) {
             // Overdue before the reload was asked for: the reload doesn't undo it.
             (Some(due), Some((at, _))) if due < *at => Missing::Lost,
             (_, Some(_)) => Missing::Reset,
             (Some(due), None) if due <= history.horizon => Missing::Lost,
             (Some(_), None) => Missing::NotDue,
-            (None, None) if whole || self.client.quit.is_some() => Missing::Absent,
+            (None, None) if self.is_absent() => Missing::Absent,
             (None, None) => Missing::NotDue,
         }
+    }
+
+    /// Whether the client is away for good. Whether it should have been back is judged elsewhere, and until then nothing
+    /// is due to it.
+    fn is_absent(&self) -> bool {
+        let (history, terms) = (self.scene.history, &self.scene.history.header.terms);
+        let whole = matches!(history.end(), Some(End::Complete));
+        let limit = terms.reconnect_limit.unwrap_or(terms.settle);
+        let left = self.presence.windows.last().map(|w| w.until);
+        let since = left.map_or(Some(Elapsed::ZERO), |until| until);
+        let waited = since.is_some_and(|since| history.horizon.since(since) >= limit);
+        self.client.quit.is_some() || whole && waited
     }
 
     /// Ends every pair of the client.

@@ -283,7 +283,8 @@ impl<'s, 'a> Walk<'s, 'a> {
         let resumed = sessions
             .get(session)
             .is_some_and(|s| s.resumed_from.is_some());
-        if resumed || session > 0 {
+        // Before its first event a client has nothing to reload: servers may begin a connection so.
+        if resumed || session > 0 || self.first.is_some() {
             self.told = true;
             let away = session
                 .checked_sub(1)

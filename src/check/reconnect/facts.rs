@@ -106,6 +106,7 @@ fn attempts(case: &Case<'_>, rows: &[Return]) -> AttemptFacts {
 
 fn wave_facts(case: &Case<'_>, outage: &OutageSpan, wave: &Measured) -> WaveFacts {
     let rows = case.timeline.of_wave(outage.outage, wave.wave);
+    let peak = measure::peak(case.history, rows, Duration::from_secs(1));
     let span = |span| (wave.back > 0).then(|| ms(span));
     WaveFacts {
         wave: wave.wave,
@@ -113,7 +114,7 @@ fn wave_facts(case: &Case<'_>, outage: &OutageSpan, wave: &Measured) -> WaveFact
         reconnected: count_clients(rows.iter().filter(|r| r.session.is_some())),
         span_ms: span(wave.span.reached),
         dialled_span_ms: span(wave.span.dialled),
-        peak_1s: wave.peak.dialled.max(wave.peak.reached),
+        peak_1s: peak.dialled.max(peak.reached),
     }
 }
 

@@ -18,6 +18,9 @@ const QUANTILE: f64 = 0.9999;
 /// What it adds for everything that isn't the policy.
 const SLACK: Duration = Duration::from_secs(10);
 
+/// Rule 23: the target's fault, whoever is back.
+pub(super) const NEVER_READY: &str = "the target was never ready again";
+
 /// What became of the absences of one outage.
 #[derive(Debug, Default)]
 struct Fates {
@@ -43,11 +46,23 @@ pub(super) fn all_reconnected(case: &Case<'_>, outage: &OutageSpan) -> Finding {
     let limits = limits(case, outage);
     let most = limits.iter().copied().max().flatten();
     for (wave, limit) in outage.waves.iter().zip(limits) {
+        // Where nothing says how long the server was down, it need not have been.
+        let patience = match (outage.never_ready, limit) {
+            (true, _) => Some(Duration::ZERO),
+            (false, None) if case.history.end() == Some(&End::Complete) => {
+                honest(case, wave.dropped, Some(Duration::ZERO))
+            }
+            (false, limit) => limit,
+        };
         for row in case.timeline.of_wave(outage.outage, wave.wave) {
-            fates.add(case, row, limit);
+            fates.add(case, row, limit, patience);
         }
     }
-    let (outcome, why) = fates.ruling(most);
+    let (outcome, why) = match (outage.never_ready, fates.ruling(most)) {
+        (false, ruling) => ruling,
+        (true, (Outcome::Fail, why)) => (Outcome::Fail, format!("{NEVER_READY}; {why}")),
+        (true, _) => (Outcome::Fail, NEVER_READY.into()),
+    };
     let (outcome, why) = match case.partial(outage) {
         Some(partial) if outcome == Outcome::Pass => (Outcome::Unknown, partial),
         _ => (outcome, why),
@@ -74,7 +89,15 @@ pub(super) fn all_reconnected(case: &Case<'_>, outage: &OutageSpan) -> Finding {
 }
 
 impl Fates {
-    fn add(&mut self, case: &Case<'_>, row: &Return, limit: Option<Duration>) {
+    /// Adds an absence: late where it ended after `limit`, and held against the server where it has not ended and
+    /// `patience` ran out before the record did.
+    fn add(
+        &mut self,
+        case: &Case<'_>,
+        row: &Return,
+        limit: Option<Duration>,
+        patience: Option<Duration>,
+    ) {
         let over = |at: Elapsed| limit.is_some_and(|limit| at.since(row.dropped) > limit);
         if let Some(attempt) = reconnect(case.history, row) {
             self.back += 1;
@@ -95,12 +118,12 @@ impl Fates {
         let local = dials
             .iter()
             .any(|a| matches!(a.outcome, AttemptOutcome::Local(_)));
-        let complete = case.history.end() == Some(&End::Complete);
+        let waited = case.history.horizon.since(row.dropped);
         let list = match case.quit(row) {
             _ if local => &mut self.undialled,
             Some(Quit::GaveUp) => &mut self.gave_up,
             Some(Quit::Fatal(_)) => &mut self.fatal,
-            None if complete || over(case.history.horizon) => &mut self.absent,
+            None if patience.is_some_and(|patience| patience <= waited) => &mut self.absent,
             None => &mut self.pending,
         };
         list.push(row.client);
@@ -148,7 +171,10 @@ impl Fates {
                 &self.undialled,
                 "could not be dialled for want of descriptors or ports",
             ),
-            said(&self.pending, "were still away when the record ends"),
+            said(
+                &self.pending,
+                "were still away when the record ends, within their limit",
+            ),
         ];
         let join = |list: &[Option<String>]| {
             let said: Vec<_> = list.iter().flatten().map(String::as_str).collect();
@@ -190,17 +216,13 @@ fn limits(case: &Case<'_>, outage: &OutageSpan) -> Vec<Option<Duration>> {
         .iter()
         .map(|wave| down(case, outage, wave, refused))
         .collect();
-    let honest = |clients: u32, down: Option<Duration>| {
-        let last = forecast::last_return(case.policy.as_ref()?, clients, down?, QUANTILE);
-        last.map(|last| last + SLACK)
-    };
     let judged = |wave: &WaveSpan| wave.judged(case.history.clients.len());
     let small = || outage.waves.iter().zip(&downs).filter(|(w, _)| !judged(w));
     let clients = small().map(|(w, _)| w.dropped).sum();
-    let shared = honest(clients, small().filter_map(|(_, down)| *down).max());
+    let shared = honest(case, clients, small().filter_map(|(_, down)| *down).max());
     let of = |(wave, down): (&WaveSpan, &Option<Duration>)| {
         if judged(wave) {
-            honest(wave.dropped, *down)
+            honest(case, wave.dropped, *down)
         } else {
             shared
         }
@@ -208,7 +230,14 @@ fn limits(case: &Case<'_>, outage: &OutageSpan) -> Vec<Option<Duration>> {
     outage.waves.iter().zip(&downs).map(of).collect()
 }
 
-/// How long the server was down for a wave at most.
+/// When the last of so many honest clients is back after such a down time, and then some.
+fn honest(case: &Case<'_>, clients: u32, down: Option<Duration>) -> Option<Duration> {
+    let last = forecast::last_return(case.policy.as_ref()?, clients, down?, QUANTILE);
+    last.map(|last| last + SLACK)
+}
+
+/// How long the server was down for a wave at most. Who is back after the last drop proves that it was up, whatever the
+/// probe says; who is back before that may have met the server that was on its way out.
 fn down(
     case: &Case<'_>,
     outage: &OutageSpan,
@@ -217,7 +246,13 @@ fn down(
 ) -> Option<Duration> {
     let rows = case.timeline.of_wave(outage.outage, wave.wave);
     let back = rows.iter().filter_map(|r| reconnect(case.history, r));
-    let up = wave.ready.or_else(|| back.map(|a| a.dialled).min())?;
+    let back = back.map(|a| a.dialled);
+    let up = match wave.ready {
+        Some(ready) => back
+            .filter(|at| *at >= wave.last_drop)
+            .fold(ready, Elapsed::min),
+        None => back.min()?,
+    };
     Some(up.max(refused.unwrap_or(up)).since(wave.first_drop))
 }
 

@@ -2,6 +2,9 @@
 //! below.
 
 mod doubt;
+mod relapse;
+
+use std::time::Duration;
 
 use herd::check::{Check, Finding, Outcome, judge};
 use herd::history::build::{Builder, Story};
@@ -79,11 +82,12 @@ fn an_honest_run_passes_every_timing_check() {
 fn rule_1_a_server_that_accepts_and_closes_at_once_has_not_been_reconnected_to() {
     let flap = |lasted: u64| {
         spread(10, 9_000)
+            .terms(|t| t.reconnect_limit = Some(Duration::from_secs(12)))
             .client(1, move |s| {
-                s.dropped(30_000).open(31_000);
-                s.closed(31_001 + lasted, Cause::Herd);
+                s.dropped(30_000).open(41_500);
+                s.closed(41_501 + lasted, Cause::Herd);
             })
-            .end(31_001 + lasted)
+            .end(41_501 + lasted)
     };
     let verdict = judge(&flap(999));
     let absent = |f: &&Finding| f.check == Check::AllReconnected && f.outcome == Fail;

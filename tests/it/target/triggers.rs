@@ -18,11 +18,12 @@ async fn next(trigger: &mut Trigger) -> Step {
         .expect("a step in time")
 }
 
-/// The marks up to `Ready`, or the first step that is none.
+/// The marks up to `Ready`, or the first step that is none; a command's end is passed over.
 async fn marks(trigger: &mut Trigger) -> (Vec<(Elapsed, Mark)>, Option<Step>) {
     let mut all = Vec::new();
     loop {
         match next(trigger).await {
+            Step::CommandEnded => {}
             Step::Mark(at, mark) => {
                 let ready = matches!(mark, Mark::Ready { .. });
                 all.push((at, mark));
@@ -181,6 +182,27 @@ async fn a_command_that_hangs_is_killed_with_its_group_and_broken() {
     };
     assert!(why.contains("did not end within 300ms"), "{why}");
     assert!(!is_alive(number(&stage.path("left")).unwrap()));
+}
+
+/// `kubectl rollout status` and its like go on after the first answer of the new server.
+#[tokio::test]
+async fn a_command_that_works_on_tells_when_it_has_ended() {
+    let stage = Stage::new();
+    let mut old = others_server(&stage).await;
+    let script = "kill -9 $(cat pid); rm pid; sleep 0.1; sleep 1000 & echo $! > left; cp left pid; \
+        until [ -e go ]; do sleep 0.02; done; touch ended";
+    let (mut trigger, _dropped) = remote(&stage, command(&stage, script), clock());
+    trigger.pull(1);
+    let reaped = tokio::spawn(async move { old.wait().await });
+    let (told, _) = marks(&mut trigger).await;
+    assert_eq!(names(&told), ["trigger 1", "gone 1", "ready 1"]);
+    assert!(!stage.path("ended").exists());
+    std::fs::write(stage.path("go"), "").unwrap();
+    assert!(matches!(next(&mut trigger).await, Step::CommandEnded));
+    assert!(stage.path("ended").exists());
+    trigger.end().await;
+    kill(number(&stage.path("left")).unwrap());
+    reaped.await.unwrap().unwrap();
 }
 
 #[tokio::test]

@@ -136,3 +136,24 @@ fn an_id_that_was_used_again_means_what_had_it_when_the_frame_came() {
     let a = judged(&history.end(END));
     assert_eq!((a.facts.reset, a.facts.lost), (0, 3));
 }
+
+#[test]
+fn a_reset_in_the_first_session_counts_once_the_client_has_something_to_reload() {
+    let at = |ms: u64| {
+        let first = |s: &mut Story<'_>| {
+            s.open(10);
+            if ms < 102 {
+                s.reset(ms, "0");
+            }
+            s.got_every(102, 100, 1..=3);
+            if ms > 302 {
+                s.reset(ms, "3");
+            }
+            s.dropped(1_005);
+            after(s);
+        };
+        finding(&judged(&one(first).end(END)), Check::Resets).outcome
+    };
+    assert_eq!(at(50), Outcome::Pass);
+    assert_eq!(at(400), Outcome::Fail);
+}
