@@ -3,6 +3,8 @@
 //! Of limits it knows only what makes a wave big enough to be judged, because where herd waits for somebody else's
 //! restart the first such wave is the outage's beginning. What a wave is worth is `check/reconnect.rs`'s business.
 
+mod before;
+
 use std::collections::HashSet;
 use std::ops::Range;
 use std::time::Duration;
@@ -11,6 +13,8 @@ use crate::check::Return;
 use crate::history::{
     Attempt, Cause, Client, ClientId, Elapsed, Entry, History, Mark, TriggerKind,
 };
+
+use before::Before;
 
 /// A session shorter than this that delivered nothing is no reconnect (rule 1 of judgement).
 pub const FLAP: Duration = Duration::from_secs(1);
@@ -58,40 +62,6 @@ impl OutageSpan {
         let over = self.ready.or(self.gone);
         over.is_none_or(|over| drop <= over + PAUSE)
     }
-}
-
-/// The waves of an outage so far, as far as they tell whether the next one is a relapse where herd does not own the
-/// server. There it sees connections and not processes, and pods rolled one after the other drop the same client more
-/// than once: it comes back to a pod whose turn is yet to come. So having been dropped before proves nothing by itself.
-#[derive(Debug, Default)]
-struct Before {
-    seen: HashSet<usize>,
-    last: HashSet<usize>,
-    /// Whether one of them held the whole server.
-    whole: bool,
-}
-
-impl Before {
-    /// Whether a wave shows the server falling over again: all of it after all of it, or most of the wave's clients have
-    /// just come back from a wave that held all of it, or the history says that the server died and most of them were
-    /// dropped before.
-    fn fell_again(&self, wave: &HashSet<usize>, clients: usize, died: bool) -> bool {
-        let most_of = |set| wave.intersection(set).count() * 2 > wave.len();
-        self.whole && is_whole(wave.len(), clients)
-            || is_whole(self.last.len(), clients) && most_of(&self.last)
-            || died && most_of(&self.seen)
-    }
-
-    fn add(&mut self, wave: HashSet<usize>, clients: usize) {
-        self.whole |= is_whole(wave.len(), clients);
-        self.seen.extend(&wave);
-        self.last = wave;
-    }
-}
-
-/// Whether a wave hit the whole server and not one pod of several: 95 % of the clients.
-fn is_whole(wave: usize, clients: usize) -> bool {
-    wave * 100 >= clients * 95
 }
 
 /// Drops close together: a pause of more than 1 s starts a new wave.
