@@ -28,10 +28,10 @@ const MAGIC_STEM: &[u8] = b"herd-history/";
 const MAX_RECORD: u32 = 1 << 30;
 
 /// The most clients that a history may claim: each takes memory before it has done anything.
-const MAX_CLIENTS: u32 = 10_000_000;
+pub const MAX_CLIENTS: u32 = 10_000_000;
 
 /// The most outages that a history may claim: each has findings of its own, even one that never came.
-const MAX_OUTAGES: u32 = 10_000;
+pub const MAX_OUTAGES: u32 = 10_000;
 
 /// Everything that happened since the chunk before.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]

@@ -14,6 +14,7 @@ use super::draft::{ChecksDraft, Draft, Given, Origin, Slot};
 use super::words::{Count, Ip, Peak, Time};
 use super::{Checks, Connect, Outage, Output, Scenario, Trigger};
 use crate::error::Error;
+use crate::history::file::{MAX_CLIENTS, MAX_OUTAGES};
 use crate::history::{DeliveryMode, IdKind, Shard, Source};
 use crate::profile::ProfileName;
 use crate::report::Format;
@@ -31,7 +32,7 @@ impl Draft {
         let target = self.target(owner, &mut implied)?;
         let trigger = self.trigger(owner, &mut implied)?;
         let publish = self.publication(owner, &mut implied)?;
-        let clients = self.count(&self.clients, 1..=u32::MAX, 1_000)?;
+        let clients = self.count(&self.clients, 1..=MAX_CLIENTS, 1_000)?;
         Ok(Scenario {
             name: self.title()?,
             clients,
@@ -129,7 +130,7 @@ impl Draft {
         let draft = &self.outage;
         Ok(Outage {
             trigger,
-            count: self.count(&draft.outages, 1..=u32::MAX, 1)?,
+            count: self.count(&draft.outages, 1..=MAX_OUTAGES, 1)?,
             down: time(&draft.down, Duration::from_secs(1)),
             steady: time(&draft.steady, Duration::from_secs(3)),
             quiet_period: self.positive(&draft.quiet_period, Duration::from_secs(10))?,

@@ -303,9 +303,9 @@ fn every_refusal_names_line_and_key_and_what_would_be_right() {
     let said: Vec<String> = files.iter().map(|file| refused(file)).collect();
     insta::assert_snapshot!(said.join("\n"), @r#"
     deploy.toml:1: string values must be quoted, expected literal string
-    deploy.toml:2: clients: 0 is out of range; use 1 to 4294967295
+    deploy.toml:2: clients: 0 is out of range; use 1 to 10000000
     deploy.toml:1: clients: "ten" is not a count; write a whole number such as 1000, "1k" or "10m"
-    deploy.toml:1: clients: 5000000000 is out of range; use 1 to 4294967295
+    deploy.toml:1: clients: 5000000000 is out of range; use 1 to 10000000
     deploy.toml:1: shard: "5/4" is not a shard; write i/N with i from 1 to N, such as "1/4"
     deploy.toml:2: shard: 3 clients can't fill 4 shards; use fewer shards or more clients
     deploy.toml:2: shard: each shard would start a server of its own; start one yourself and give all of them its --target
@@ -346,7 +346,7 @@ fn every_refusal_names_line_and_key_and_what_would_be_right() {
     deploy.toml:2: outage.trigger: unknown variant `cut`, expected one of `child`, `command`, `wait`
     deploy.toml:2: outage.trigger: herd restarts its own server itself; this is for somebody else's, so name it with --target
     deploy.toml:2: outage.command: herd restarts its own server itself; this is for somebody else's, so name it with --target
-    deploy.toml:2: outage.outages: 0 is out of range; use 1 to 4294967295
+    deploy.toml:2: outage.outages: 0 is out of range; use 1 to 10000
     deploy.toml:2: outage.down: "-1s" is not a duration; write a duration with its unit, such as "500ms", "5s" or "10m"
     deploy.toml:4: outage.command: contradicts target.server-cmd (deploy.toml:2): herd restarts the server that it starts; leave one out
     deploy.toml:4: outage.trigger: contradicts target.server-cmd (deploy.toml:2): herd restarts the server that it starts; leave one out

@@ -14,7 +14,12 @@ impl Draft {
         let preset = self.preset(draft)?;
         let mut backoff = preset.backoff();
         let mut keys = Keys::of(draft);
+        let first = keys.left();
         self.tune(&mut backoff.delay, &mut keys)?;
+        if let (false, Some(origin)) = (backoff.is_sound(), first) {
+            let what = "a delay is 1 ms to a year; for none at all use the preset immediate";
+            return Err(self.refuse(origin, what));
+        }
         if let Some(origin) = keys.left() {
             let what = format!(
                 "the preset {} has no such number; leave it out",

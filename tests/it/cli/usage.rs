@@ -69,7 +69,7 @@ fn usage_errors_end_in_2_and_say_what_would_be_right() {
     run --wiat
         unexpected argument '--wiat' found
     run --clients 0
-        --clients: 0 is out of range; use 1 to 4294967295
+        --clients: 0 is out of range; use 1 to 10000000
     run -c many
         invalid value 'many' for '--clients <COUNT>': "many" is not a count; write a whole number such as 1000, "1k" or "10m"
     run --shard 3/2
