@@ -24,8 +24,7 @@ use self::machine::{Action, Dial, Input, Machine};
 use self::table::{Guess, Known, Part};
 use crate::history::{Attempt, AttemptOutcome, Cause, Elapsed, Source};
 use crate::plan::Call;
-use crate::transport::safe;
-use crate::transport::ws::{Connection, Payload};
+use crate::transport::{Connection, Opened, Payload, safe};
 
 pub use crew::{Counts, Crew, OwnNumbers};
 pub use handle::{Handle, Progress, Status};
@@ -79,7 +78,7 @@ impl Client<'_> {
             .on(self.now(), Input::Start { due }, &self.crew.policy);
         while let Action::Dial(dial) = action {
             let next = match self.dial(dial).await {
-                Some(Ok(connection)) => self.session(connection).await,
+                Some(Ok(opened)) => self.session(opened.connection).await,
                 Some(Err(at)) => Some(self.machine.on(at, Input::Failed, &self.crew.policy)),
                 None => None,
             };
@@ -95,7 +94,7 @@ impl Client<'_> {
     }
 
     /// Dials and records the attempt; none = stopped. An error tells when the attempt was over.
-    async fn dial(&mut self, dial: Dial) -> Option<Result<Connection, Elapsed>> {
+    async fn dial(&mut self, dial: Dial) -> Option<Result<Opened, Elapsed>> {
         let resumed_from = self.cursor.filter(|c| c.has_id());
         let call = self.call(resumed_from);
         let mut stamps = Stamps::default();
@@ -126,6 +125,9 @@ impl Client<'_> {
             outcome,
             resumed_from: resumed_from.map(|known| known.event),
         });
+        if let Some(delay) = stamps.retry_after {
+            self.handle.lock().recorder.retry_after(ended, delay);
+        }
         (!stopped).then(|| result.map_err(|_| ended))
     }
 

@@ -15,7 +15,9 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-pub use header::{DeliveryMode, Header, IdKind, PolicySource, Shard, Source, Terms, TriggerKind};
+pub use header::{
+    DeliveryMode, Duplicates, Header, IdKind, PolicySource, Shard, Source, Terms, TriggerKind,
+};
 pub use record::{Entries, Entry, Receipt, Stream};
 
 /// An instant: microseconds since the run began, on the monotonic clock.
@@ -92,14 +94,29 @@ pub struct Seq(pub u64);
 pub struct EventIx(pub u32);
 
 /// One distinct thing that arrived: the same id with another content is another event.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Event {
-    /// The id (and cursor) byte for byte as the server sent it; none where the frame held none.
+    /// The id byte for byte as the server sent it; none where the frame held none. It is the cursor too, unless the
+    /// profile takes that from elsewhere: what a dial then carried stands in the table as an entry of its own.
     pub id: Option<Box<str>>,
     /// herd's number, where the frame held one.
     pub seq: Option<Seq>,
     /// A digest of the content that must be equal wherever the id is; 0 where there is nothing to compare.
     pub digest: u64,
+    /// What must rise, where that isn't the id.
+    pub order: Option<Box<str>>,
+    /// Within which ids and order keys are comparable; none where the protocol knows no epochs.
+    pub epoch: Option<Box<str>>,
+    /// The frame was marked as one that may have been sent before.
+    pub redelivered: bool,
+}
+
+impl Event {
+    /// What must rise (rule 19 of judgement).
+    #[must_use]
+    pub fn order_key(&self) -> Option<&str> {
+        self.order.as_deref().or(self.id.as_deref())
+    }
 }
 
 /// What a publication was for.
@@ -220,6 +237,9 @@ pub enum Cause {
     Io(Box<str>),
     /// herd ended the run. Not a drop.
     Herd,
+    /// The profile ended the session: the server refused the resume, sent a fatal frame, or did not answer the opening
+    /// in time. In the server's words, made safe.
+    Declined(Box<str>),
 }
 
 impl Cause {
@@ -237,6 +257,7 @@ impl Cause {
             Self::HalfOpen => "half-open",
             Self::Io(_) => "io",
             Self::Herd => "herd",
+            Self::Declined(_) => "declined",
         }
     }
 }
@@ -256,6 +277,8 @@ pub struct Session {
     pub resumed_from: Option<EventIx>,
     /// When the server said "caught up", which is recorded and never believed.
     pub marker: Option<Elapsed>,
+    /// When and with what words the server refused to resume it.
+    pub refused: Option<(Elapsed, Box<str>)>,
 }
 
 impl Session {
@@ -309,6 +332,21 @@ pub enum ClientEvent {
         /// The frame, cut and made safe.
         text: Box<str>,
     },
+    /// The server named a delay after which to come back: SSE's `retry:`, or `Retry-After` of an answer. Told once for
+    /// each value.
+    RetryAfter {
+        /// When it said so.
+        at: Elapsed,
+        /// The delay.
+        delay: Duration,
+    },
+    /// The server said that it can't resume the session from the client's cursor.
+    ResumeRefused {
+        /// When.
+        at: Elapsed,
+        /// In its own words, made safe.
+        text: Box<str>,
+    },
 }
 
 /// One client's whole record.
@@ -324,6 +362,8 @@ pub struct Client {
     pub quit: Option<(Elapsed, Quit)>,
     /// Frames that the profile could not read, the first few.
     pub unread: Vec<(Elapsed, Box<str>)>,
+    /// Delays that the server asked for.
+    pub retry_after: Vec<(Elapsed, Duration)>,
     /// Every receipt, encoded; read it with [`Client::entries`].
     pub stream: Stream,
     /// Which of [`History::maps`] translates its event numbers.
@@ -342,6 +382,7 @@ impl Client {
             sessions: Vec::new(),
             quit: None,
             unread: Vec::new(),
+            retry_after: Vec::new(),
             stream: Stream::default(),
             map: 0,
             shift: Duration::ZERO,
@@ -367,6 +408,7 @@ impl Client {
                         closed: None,
                         resumed_from: attempt.resumed_from,
                         marker: None,
+                        refused: None,
                     });
                 }
                 self.attempts.push(attempt);
@@ -383,6 +425,12 @@ impl Client {
             }
             ClientEvent::Quit { at, why } => self.quit = Some((at, why)),
             ClientEvent::Unread { at, text } => self.unread.push((at, text)),
+            ClientEvent::RetryAfter { at, delay } => self.retry_after.push((at, delay)),
+            ClientEvent::ResumeRefused { at, text } => {
+                if let Some(session) = self.sessions.last_mut() {
+                    session.refused.get_or_insert((at, text));
+                }
+            }
         }
     }
 }

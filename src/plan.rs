@@ -125,9 +125,10 @@ impl Plan {
     /// What is wrong with the expanded URL or header, and what to do.
     pub fn call(&self, client: ClientId, after: &str) -> Result<Call, String> {
         let values = Values {
-            after,
+            cursor: Some(after),
             client: client.0,
             port: self.port,
+            named: &[],
         };
         let headers = self.headers.iter().map(|(name, template)| {
             let value = template.expand(&values, Place::Header);

@@ -17,7 +17,8 @@ use std::time::Duration;
 
 use crate::backoff::{Address, Backoff, Preset, Window};
 use crate::history::{
-    DeliveryMode, Header, History, IdKind, PolicySource, Shard, Source, Terms, TriggerKind,
+    DeliveryMode, Duplicates, Header, History, IdKind, PolicySource, Shard, Source, Terms,
+    TriggerKind,
 };
 use crate::server::defect::Defect;
 
@@ -175,6 +176,7 @@ fn terms() -> Terms {
         source: Source::Herd,
         ids: IdKind::Integer,
         contiguous: false,
+        duplicates: Duplicates::Forbidden,
         idempotent: true,
         min_spread: Duration::from_secs(5),
         max_peak: 0.75,

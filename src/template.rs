@@ -1,4 +1,6 @@
-//! Text with holes, such as a client's URL: `{after}`, `{client}`, `{n}`, `{port}`, `{env:NAME}`, `{file:PATH}`.
+//! Text with holes, such as a client's URL: `{cursor}` (`{after}` is the same), `{client}`, `{n}`, `{port}`, `{env:NAME}`,
+//! `{file:PATH}`, and names that whoever compiles it knows. `{name|json}` is filled in as a JSON string, `{name|url}`
+//! percent-encoded, wherever it stands.
 //!
 //! A template is compiled once, before the run: a variable or file that is missing is found then. It may hold secrets
 //! from then on, so it is never shown. It knows nothing of URLs, clients or sockets.
@@ -25,30 +27,50 @@ pub struct Template {
 #[derive(Clone, PartialEq, Eq)]
 enum Part {
     Text(Box<str>),
-    After,
+    Hole(Hole, Form),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Hole {
+    Cursor,
     Client,
     N,
     Port,
+    /// The name's place among those given at the compilation.
+    Named(usize),
+}
+
+/// How a hole asks to be written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Form {
+    /// As the place wants it.
+    Plain,
+    Json,
+    Url,
 }
 
 /// What is filled in.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Values<'a> {
-    /// The cursor; empty where there is none.
-    pub after: &'a str,
+    /// The cursor, where there is one.
+    pub cursor: Option<&'a str>,
     /// The client's number, from 1.
     pub client: u32,
     /// The supervised server's port; none leaves `{port}` as it stands.
     pub port: Option<u16>,
+    /// What the names hold that were given at the compilation, in their order; one that is missing is unset.
+    pub named: &'a [Option<Box<str>>],
 }
 
-/// Where the text goes, which decides how the cursor (a server's text) is written.
+/// Where the text goes, which decides how a server's text is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Place {
     /// A URL: every byte but RFC 3986's unreserved ones is percent-encoded.
     Url,
     /// A header's value: as it is, but control characters are percent-encoded.
     Header,
+    /// A frame or a body: as it is.
+    Text,
 }
 
 impl Template {
@@ -57,16 +79,28 @@ impl Template {
     /// # Errors
     /// [`Error::Usage`] naming the environment variable or the file that can't be read.
     pub fn parse(text: &str) -> Result<Self, Error> {
-        Self::parse_with(text, |name| std::env::var(name).ok())
+        Self::compile(text, &[])
     }
 
-    fn parse_with(text: &str, env: impl Fn(&str) -> Option<String>) -> Result<Self, Error> {
+    /// Compiles a text that may hold these names too.
+    ///
+    /// # Errors
+    /// As of [`Template::parse`].
+    pub fn compile(text: &str, names: &[&str]) -> Result<Self, Error> {
+        Self::parse_with(text, names, |name| std::env::var(name).ok())
+    }
+
+    fn parse_with(
+        text: &str,
+        names: &[&str],
+        env: impl Fn(&str) -> Option<String>,
+    ) -> Result<Self, Error> {
         let (mut parts, mut literal, mut rest) = (Vec::new(), String::new(), text);
         while let Some(open) = rest.find('{') {
             literal.push_str(&rest[..open]);
             rest = &rest[open..];
             let hole = rest[1..].split_once('}').map(|(hole, _)| hole);
-            let Some(part) = hole.map_or(Ok(None), |hole| part(hole, &env))? else {
+            let Some(part) = hole.map_or(Ok(None), |hole| part(hole, names, &env))? else {
                 literal.push('{');
                 rest = &rest[1..];
                 continue;
@@ -85,41 +119,62 @@ impl Template {
         Ok(Self { parts })
     }
 
-    /// Whether the cursor goes into it.
-    #[must_use]
-    pub fn holds_after(&self) -> bool {
-        self.parts.contains(&Part::After)
-    }
-
-    /// Fills it in.
+    /// Fills it in; what is unset leaves nothing, but for the port, whose hole stays visible.
     #[must_use]
     pub fn expand(&self, values: &Values<'_>, place: Place) -> String {
-        let mut text = String::new();
+        self.fill(values, place).0
+    }
+
+    /// Fills it in; none where something that stands in it is unset.
+    #[must_use]
+    pub fn expand_whole(&self, values: &Values<'_>, place: Place) -> Option<String> {
+        let (text, whole) = self.fill(values, place);
+        whole.then_some(text)
+    }
+
+    fn fill(&self, values: &Values<'_>, place: Place) -> (String, bool) {
+        let (mut text, mut whole) = (String::new(), true);
         for part in &self.parts {
-            match part {
-                Part::Text(literal) => text.push_str(literal),
-                Part::After => {
-                    let set = match place {
-                        Place::Url => RESERVED,
-                        Place::Header => CONTROLS,
-                    };
-                    // A header may hold text beyond ASCII, which the encoder would always encode.
-                    match place {
-                        Place::Header if !values.after.chars().any(char::is_control) => {
-                            text.push_str(values.after);
-                        }
-                        _ => text.extend(percent_encode(values.after.as_bytes(), set)),
-                    }
+            let (hole, form) = match part {
+                Part::Text(literal) => {
+                    text.push_str(literal);
+                    continue;
                 }
-                Part::Client => text.push_str(&values.client.to_string()),
-                Part::N => text.push_str(&values.client.saturating_sub(1).to_string()),
-                Part::Port => match values.port {
+                Part::Hole(hole, form) => (*hole, *form),
+            };
+            match hole {
+                Hole::Client => text.push_str(&values.client.to_string()),
+                Hole::N => text.push_str(&values.client.saturating_sub(1).to_string()),
+                Hole::Port => match values.port {
                     Some(port) => text.push_str(&port.to_string()),
                     None => text.push_str("{port}"),
                 },
+                Hole::Cursor | Hole::Named(_) => {
+                    let value = match hole {
+                        Hole::Named(place) => values.named.get(place).and_then(Option::as_deref),
+                        _ => values.cursor,
+                    };
+                    whole &= value.is_some();
+                    write(&mut text, value.unwrap_or_default(), form, place);
+                }
             }
         }
-        text
+        (text, whole)
+    }
+}
+
+/// Writes a server's text so that it can't become more than a value of its place.
+fn write(text: &mut String, value: &str, form: Form, place: Place) {
+    match (form, place) {
+        (Form::Json, _) => text.push_str(&serde_json::Value::from(value).to_string()),
+        (Form::Url, _) | (Form::Plain, Place::Url) => {
+            text.extend(percent_encode(value.as_bytes(), RESERVED));
+        }
+        // The encoder would always encode what is beyond ASCII, which a header may hold.
+        (Form::Plain, Place::Header) if value.chars().any(char::is_control) => {
+            text.extend(percent_encode(value.as_bytes(), CONTROLS));
+        }
+        (Form::Plain, Place::Header | Place::Text) => text.push_str(value),
     }
 }
 
@@ -129,13 +184,26 @@ fn flush(parts: &mut Vec<Part>, literal: &mut String) {
     }
 }
 
-fn part(hole: &str, env: impl Fn(&str) -> Option<String>) -> Result<Option<Part>, Error> {
-    Ok(Some(match hole {
-        "after" => Part::After,
-        "client" => Part::Client,
-        "n" => Part::N,
-        "port" => Part::Port,
-        _ => match hole.split_once(':') {
+fn part(
+    hole: &str,
+    names: &[&str],
+    env: impl Fn(&str) -> Option<String>,
+) -> Result<Option<Part>, Error> {
+    let (name, form) = match hole.split_once('|') {
+        Some((name, "json")) => (name, Form::Json),
+        Some((name, "url")) => (name, Form::Url),
+        _ => (hole, Form::Plain),
+    };
+    let known = match name {
+        "after" | "cursor" => Some(Hole::Cursor),
+        "client" => Some(Hole::Client),
+        "n" => Some(Hole::N),
+        "port" => Some(Hole::Port),
+        _ => names.iter().position(|n| *n == name).map(Hole::Named),
+    };
+    Ok(Some(match known {
+        Some(hole) => Part::Hole(hole, form),
+        None => match hole.split_once(':') {
             Some(("env", name)) => match env(name) {
                 Some(value) => Part::Text(value.into()),
                 None => {
@@ -164,10 +232,11 @@ impl fmt::Debug for Template {
         for part in &self.parts {
             f.write_str(match part {
                 Part::Text(_) => "..",
-                Part::After => "{after}",
-                Part::Client => "{client}",
-                Part::N => "{n}",
-                Part::Port => "{port}",
+                Part::Hole(Hole::Cursor, _) => "{cursor}",
+                Part::Hole(Hole::Client, _) => "{client}",
+                Part::Hole(Hole::N, _) => "{n}",
+                Part::Hole(Hole::Port, _) => "{port}",
+                Part::Hole(Hole::Named(_), _) => "{name}",
             })?;
         }
         Ok(())
@@ -182,12 +251,13 @@ mod tests {
 
     fn expand(text: &str, after: &str, place: Place) -> String {
         let values = Values {
-            after,
+            cursor: Some(after),
             client: 7,
             port: Some(8080),
+            named: &[Some("a\"b".into()), None],
         };
         let env = |name: &str| (name == "TOKEN").then(|| "s3cret".to_owned());
-        Template::parse_with(text, env)
+        Template::parse_with(text, &["sid", "pid"], env)
             .unwrap()
             .expand(&values, place)
     }
@@ -230,8 +300,34 @@ mod tests {
     }
 
     #[test]
+    fn names_are_filled_in_as_they_ask_to_be() {
+        for (text, expected) in [
+            (
+                "40{\"sid\":{sid|json},\"o\":{cursor}}",
+                "40{\"sid\":\"a\\\"b\",\"o\":1/7}",
+            ),
+            ("{sid}{cursor|url}", "a\"b1%2F7"),
+            ("{pid}{sid|xml}", "{sid|xml}"),
+        ] {
+            assert_eq!(expand(text, "1/7", Place::Text), expected, "{text}");
+        }
+        let whole = |text: &str, cursor| {
+            let values = Values {
+                cursor,
+                ..Values::default()
+            };
+            Template::parse(text)
+                .unwrap()
+                .expand_whole(&values, Place::Text)
+        };
+        assert_eq!(whole("a{cursor}", None), None);
+        assert_eq!(whole("a{cursor}", Some("")).as_deref(), Some("a"));
+        assert_eq!(whole("a{client}", None).as_deref(), Some("a0"));
+    }
+
+    #[test]
     fn what_is_missing_is_named() {
-        let error = Template::parse_with("{env:NOT_SET}", |_| None).unwrap_err();
+        let error = Template::parse_with("{env:NOT_SET}", &[], |_| None).unwrap_err();
         assert!(error.to_string().contains("NOT_SET"), "{error}");
         let error = Template::parse("{file:/nowhere/at all}").unwrap_err();
         assert!(error.to_string().contains("/nowhere/at all"), "{error}");
@@ -255,7 +351,7 @@ mod tests {
         #[test]
         fn any_text_compiles_and_holes_apart_comes_back(text in "[a-z{}:]{0,30}") {
             let env = |_: &str| Some(String::new());
-            if let Ok(template) = Template::parse_with(&text, env) {
+            if let Ok(template) = Template::parse_with(&text, &[], env) {
                 let expanded = template.expand(&Values::default(), Place::Url);
                 if !["{after}", "{client}", "{n}", "{env:", "{file:"].iter().any(|h| text.contains(h)) {
                     prop_assert_eq!(expanded, text);

@@ -2,17 +2,128 @@
 
 pub mod names;
 pub mod tcp;
+pub mod wire;
 pub mod ws;
 
 use std::io;
+use std::task::{Context, Poll};
 
 use rustix::io::Errno;
+use tokio::time::Instant;
+use tokio_tungstenite::tungstenite::Bytes;
+use tokio_tungstenite::tungstenite::http::HeaderMap;
 
-/// A whole message, text or binary, as it came.
+use crate::history::Cause;
+
+/// A whole message or event, as it came.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Frame<'a> {
     /// The payload; text was already found to be UTF-8.
     pub bytes: &'a [u8],
+    /// What kind of frame it came in.
+    pub kind: Kind<'a>,
+}
+
+/// The kinds of frames.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind<'a> {
+    /// A WebSocket text message.
+    Text,
+    /// A WebSocket binary message.
+    Binary,
+    /// A block of an event stream.
+    Event {
+        /// Its `event:`; "message" where it named none.
+        name: &'a str,
+        /// The `id:` of this very block, empty where it clears the id; none where the block has no such line.
+        id: Option<&'a str>,
+        /// Whether there was data: a block without only moves the id.
+        has_data: bool,
+    },
+}
+
+impl<'a> Frame<'a> {
+    /// A text message.
+    #[must_use]
+    pub fn text(text: &'a str) -> Self {
+        Self {
+            bytes: text.as_bytes(),
+            kind: Kind::Text,
+        }
+    }
+}
+
+/// A frame that owns its bytes.
+#[derive(Debug, Clone)]
+pub enum Payload {
+    /// A WebSocket text message.
+    Text(Bytes),
+    /// A WebSocket binary message.
+    Binary(Bytes),
+}
+
+impl Payload {
+    /// As a frame to read.
+    #[must_use]
+    pub fn frame(&self) -> Frame<'_> {
+        match self {
+            Self::Text(bytes) => Frame {
+                bytes,
+                kind: Kind::Text,
+            },
+            Self::Binary(bytes) => Frame {
+                bytes,
+                kind: Kind::Binary,
+            },
+        }
+    }
+}
+
+/// An open connection of either transport.
+#[derive(Debug)]
+pub enum Connection {
+    /// A WebSocket.
+    Ws(ws::Connection),
+}
+
+/// A connection that was just opened, with the headers of the server's answer.
+#[derive(Debug)]
+pub struct Opened {
+    /// The connection.
+    pub connection: Connection,
+    /// The headers.
+    pub headers: HeaderMap,
+}
+
+impl Connection {
+    /// The next frame, or why there is none any more. What is still to be written is written in passing.
+    pub fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Result<Payload, Cause>> {
+        match self {
+            Self::Ws(ws) => ws.poll_next(cx),
+        }
+    }
+
+    /// Sends a text message; it is on its way once [`Connection::poll_next`] was polled. An event stream takes none: its
+    /// profile has nothing to send.
+    pub fn send(&mut self, text: &str) {
+        match self {
+            Self::Ws(ws) => ws.send(text),
+        }
+    }
+
+    /// Says goodbye and waits until the server has closed, at most until `until`.
+    pub async fn leave(self, until: Instant) {
+        match self {
+            Self::Ws(ws) => ws.leave(until).await,
+        }
+    }
+
+    /// After a close frame of either side: waits until the server has closed, at most until `until`.
+    pub async fn linger(self, until: Instant) {
+        match self {
+            Self::Ws(ws) => ws.linger(until).await,
+        }
+    }
 }
 
 /// Limits on what a server may send (bytes).

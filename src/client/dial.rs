@@ -10,8 +10,8 @@ use crate::clock::Clock;
 use crate::history::{AttemptOutcome, Elapsed};
 use crate::plan::Call;
 use crate::transport::names::Names;
-use crate::transport::ws::{self, Connection};
-use crate::transport::{Limits, safe, tcp};
+use crate::transport::wire::Wire;
+use crate::transport::{Connection, Limits, Opened, safe, tcp, ws};
 
 /// What is the same for every dial of a process.
 #[derive(Debug)]
@@ -28,6 +28,8 @@ pub(super) struct Dialler {
 pub(super) struct Stamps {
     pub(super) dialled: Option<Elapsed>,
     pub(super) connected: Option<Elapsed>,
+    /// The delay that the server's refusal named (`Retry-After`).
+    pub(super) retry_after: Option<Duration>,
 }
 
 impl Dialler {
@@ -41,7 +43,7 @@ impl Dialler {
         call: Result<Call, String>,
         source: Option<IpAddr>,
         stamps: &mut Stamps,
-    ) -> Result<Connection, AttemptOutcome> {
+    ) -> Result<Opened, AttemptOutcome> {
         tokio::time::sleep_until(self.clock.instant(due)).await;
         let now = self.clock.now();
         stamps.dialled = Some(now);
@@ -52,6 +54,12 @@ impl Dialler {
         })?;
         let stream = tcp::connect(&addresses, source, self.timeout).await?;
         stamps.connected = Some(self.clock.now());
-        ws::open(stream, &call.url, &call.headers, self.limits, self.timeout).await
+        let wire = Wire::Plain(stream);
+        let (ws, headers) =
+            ws::open(wire, &call.url, &call.headers, self.limits, self.timeout).await?;
+        Ok(Opened {
+            connection: Connection::Ws(ws),
+            headers,
+        })
     }
 }

@@ -39,7 +39,8 @@ pub async fn first_look(scenario: &Scenario, plan: &Plan, clock: Clock) -> Resul
         .dial(clock.now(), call, plan.source(first), &mut stamps)
         .await;
     let target = scenario.masked().target.url;
-    let mut connection = dial.map_err(|outcome| declined(&target, &outcome))?;
+    let opened = dial.map_err(|outcome| declined(&target, &outcome))?;
+    let mut connection = opened.connection;
     let closed = async {
         loop {
             if let Err(cause) = std::future::poll_fn(|cx| connection.poll_next(cx)).await {

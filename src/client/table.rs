@@ -200,7 +200,12 @@ impl EventTable {
     fn part(&self, events: &mut Events, decoded: Decoded) -> Option<Part> {
         let mut known = |id: Option<Box<str>>, seq: Option<u64>, digest| {
             let (rank, seq) = (self.rank(id.as_deref()), seq.map(Seq));
-            let event = events.intern(Event { id, seq, digest });
+            let event = events.intern(Event {
+                id,
+                seq,
+                digest,
+                ..Event::default()
+            });
             Known { event, seq, rank }
         };
         match decoded {

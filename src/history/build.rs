@@ -7,8 +7,8 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use super::{
-    Attempt, AttemptOutcome, Cause, Client, ClientEvent, ClientId, DeliveryMode, Elapsed, End,
-    Event, EventIx, Fate, Header, History, IdKind, Mark, PolicySource, Publication,
+    Attempt, AttemptOutcome, Cause, Client, ClientEvent, ClientId, DeliveryMode, Duplicates,
+    Elapsed, End, Event, EventIx, Fate, Header, History, IdKind, Mark, PolicySource, Publication,
     PublicationKind, Quit, Seq, Shard, Source, Terms, TriggerKind,
 };
 
@@ -52,6 +52,7 @@ pub fn header(clients: u32) -> Header {
             source: Source::Herd,
             ids: IdKind::Integer,
             contiguous: false,
+            duplicates: Duplicates::Forbidden,
             idempotent: true,
             min_spread: Duration::from_secs(5),
             max_peak: 0.75,
@@ -269,6 +270,7 @@ impl Story<'_> {
             id: Some(n.to_string().into()),
             seq: Some(Seq(SEQ_BASE + n)),
             digest: n + 1,
+            ..Event::default()
         })
     }
 
@@ -312,8 +314,7 @@ impl Story<'_> {
     pub fn reset(&mut self, ms: u64, id: &str) -> &mut Self {
         let event = self.intern(Event {
             id: Some(id.into()),
-            seq: None,
-            digest: 0,
+            ..Event::default()
         });
         self.client.stream.reset(Elapsed::from_millis(ms), event);
         self

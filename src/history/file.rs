@@ -1,7 +1,7 @@
 //! The history's form on disk: written as the run goes, read back whole or up to where it was cut, merged from shards.
 //!
 //! ```text
-//! "herd-history/1\n"  then records: length (u32 LE) | CRC-32 (u32 LE) | LZ4 block of a postcard value
+//! "herd-history/2\n"  then records: length (u32 LE) | CRC-32 (u32 LE) | LZ4 block of a postcard value
 //! ```
 //!
 //! The first record is the [`Header`], every other a [`Chunk`]. A chunk is in the file whole or not at all, and holds
@@ -444,6 +444,7 @@ mod tests {
             id: Some(n.to_string().into()),
             seq: Some(Seq(u64::from(n))),
             digest: 1,
+            ..Event::default()
         }
     }
 
@@ -541,7 +542,7 @@ mod tests {
         bytes[last] ^= 1;
         std::fs::write(&path, &bytes).unwrap();
         assert_eq!(read(&path).unwrap().clients[0].sessions.len(), 2);
-        bytes[MAGIC.len() - 2] = b'2';
+        bytes[MAGIC.len() - 2] = b'1';
         std::fs::write(&path, &bytes).unwrap();
         assert!(
             read(&path)

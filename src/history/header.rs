@@ -142,6 +142,19 @@ impl IdKind {
     }
 }
 
+/// Which raw duplicates the protocol allows; they count as redelivered and fail nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Duplicates {
+    /// None.
+    #[default]
+    Forbidden,
+    /// Those that the server marks as sent again.
+    Marked,
+    /// Those that a resume brings again: an event of an earlier session in the replay of a resumed one.
+    OnResume,
+}
+
 /// Whether the reconnect policy was the user's choice (rule 8 of judgement).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -175,6 +188,8 @@ pub struct Terms {
     pub ids: IdKind,
     /// Whether ids are declared to have no holes.
     pub contiguous: bool,
+    /// Which duplicates are legal.
+    pub duplicates: Duplicates,
     /// Whether the server was declared idempotent, so that an unknown publication was sent again.
     pub idempotent: bool,
     /// Limit of `reconnect-spread`.

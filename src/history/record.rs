@@ -5,6 +5,8 @@
 //! and resets stand in the same stream, so that order within one microsecond is never guessed. This file knows nothing
 //! of frames, ids or files.
 
+use std::time::Duration;
+
 use serde::{Deserialize, Serialize};
 
 use super::{Attempt, AttemptOutcome, Cause, ClientEvent, Elapsed, EventIx, Quit};
@@ -293,6 +295,16 @@ impl Recorder {
     /// A frame could not be read.
     pub fn unread(&mut self, at: Elapsed, text: Box<str>) {
         self.events.push(ClientEvent::Unread { at, text });
+    }
+
+    /// The server named a delay after which to come back.
+    pub fn retry_after(&mut self, at: Elapsed, delay: Duration) {
+        self.events.push(ClientEvent::RetryAfter { at, delay });
+    }
+
+    /// The server said that it can't resume this session.
+    pub fn resume_refused(&mut self, at: Elapsed, text: Box<str>) {
+        self.events.push(ClientEvent::ResumeRefused { at, text });
     }
 
     /// Hands over what was recorded since the last time.

@@ -200,10 +200,12 @@ fn content(hasher: &mut Xxh3Default, value: &Value) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::transport::Kind;
 
     fn read(frame: &str) -> Vec<Decoded> {
         After::default().decode(Frame {
             bytes: frame.as_bytes(),
+            kind: Kind::Text,
         })
     }
 
@@ -245,6 +247,7 @@ mod tests {
         };
         let frame = Frame {
             bytes: br#"{"id":"1","seq":9,"data":{"body":{"n":7}}}"#,
+            kind: Kind::Text,
         };
         assert!(matches!(
             elsewhere.decode(frame)[0],

@@ -259,6 +259,7 @@ mod tests {
                         id: Some("=1+1,\"x\"\n".into()),
                         seq: None,
                         digest: 0,
+                        ..Event::default()
                     },
                 );
             })

@@ -9,7 +9,7 @@ use rand::TryRng as _;
 use rustix::process::{Resource, getrlimit, setrlimit};
 
 use crate::error::Error;
-use crate::history::{Header, Mark, Source, Terms, TriggerKind};
+use crate::history::{Duplicates, Header, Mark, Source, Terms, TriggerKind};
 use crate::scenario::{Scenario, Server, Trigger};
 
 /// Descriptors that herd needs besides its clients' sockets: the history, the server's pipes, the publisher's pool.
@@ -134,6 +134,7 @@ pub(super) fn header(
         source: scenario.publish.source(),
         ids: scenario.connect.ids,
         contiguous: scenario.connect.contiguous,
+        duplicates: Duplicates::Forbidden,
         idempotent: scenario.publish.idempotent,
         min_spread: checks.min_spread,
         max_peak: checks.max_peak,

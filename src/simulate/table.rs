@@ -65,6 +65,7 @@ impl Table {
             id: Some(id.to_string().into()),
             seq,
             digest,
+            ..Event::default()
         });
         EventIx(self.events.len() as u32 - 1)
     }

@@ -16,18 +16,19 @@ use tokio::time::{Instant, timeout_at};
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 use tokio_tungstenite::tungstenite::protocol::{CloseFrame, Role, WebSocketConfig};
-use tokio_tungstenite::tungstenite::{Bytes, Error, Message, error::ProtocolError};
+use tokio_tungstenite::tungstenite::{Error, Message, error::ProtocolError};
 
 use self::socket::Socket;
-use super::{Frame, Limits, is_reset, safe};
+use super::wire::Wire;
+use super::{Limits, Payload, is_reset, safe};
 use crate::history::Cause;
 
 pub use handshake::open;
 
 /// tungstenite's default of 128 KiB is 138 KB of memory a client; this is 14 events of ordinary size a system call.
 const READ_BUFFER: usize = 2 * 1024;
-/// Only control frames are ever written.
-const WRITE_BUFFER: usize = 256;
+/// What a profile says at once may wait to be written; a limit, not an allocation.
+const WRITE_BUFFER: usize = 64 * 1024;
 /// The longest close reason that fits a frame, and how much of an error's text is kept (bytes).
 const TEXT: usize = 200;
 
@@ -36,23 +37,13 @@ const TEXT: usize = 200;
 pub struct Connection {
     // Boxed: every future that a connection passes through would otherwise have room for it.
     stream: Box<WebSocketStream<Socket>>,
-}
-
-/// A whole message's bytes.
-#[derive(Debug, Clone)]
-pub struct Payload(Bytes);
-
-impl Payload {
-    /// The message as a frame to read.
-    #[must_use]
-    pub fn frame(&self) -> Frame<'_> {
-        Frame { bytes: &self.0 }
-    }
+    /// Something that was sent may not be written yet.
+    unwritten: bool,
 }
 
 impl Connection {
     /// Goes on where the handshake left: `rest` are bytes that came behind the answer.
-    async fn new(stream: tokio::net::TcpStream, rest: Vec<u8>, limits: Limits) -> Self {
+    async fn new(stream: Wire, rest: Vec<u8>, limits: Limits) -> Self {
         let config = WebSocketConfig::default()
             .read_buffer_size(READ_BUFFER)
             .write_buffer_size(0)
@@ -64,6 +55,7 @@ impl Connection {
             WebSocketStream::from_partially_read(socket, rest, Role::Client, Some(config)).await;
         Self {
             stream: Box::new(stream),
+            unwritten: false,
         }
     }
 
@@ -71,15 +63,27 @@ impl Connection {
     /// to read has written the pong, or is woken when it can be.
     pub fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Result<Payload, Cause>> {
         loop {
-            return Poll::Ready(match ready!(self.stream.poll_next_unpin(cx)) {
-                Some(Ok(Message::Text(text))) => Ok(Payload(text.into())),
-                Some(Ok(Message::Binary(bytes))) => Ok(Payload(bytes)),
+            let next = self.stream.poll_next_unpin(cx);
+            if self.unwritten && next.is_pending() {
+                // A failed write is no end: reading tells how the connection ended.
+                self.unwritten = self.stream.poll_flush_unpin(cx).is_pending();
+            }
+            return Poll::Ready(match ready!(next) {
+                Some(Ok(Message::Text(text))) => Ok(Payload::Text(text.into())),
+                Some(Ok(Message::Binary(bytes))) => Ok(Payload::Binary(bytes)),
                 Some(Ok(Message::Close(frame))) => Err(self.closed(frame)),
                 Some(Ok(Message::Ping(_) | Message::Pong(_) | Message::Frame(_))) => continue,
                 Some(Err(error)) => Err(self.failed(error)),
                 None => Err(Cause::Eof),
             });
         }
+    }
+
+    /// Sends a text message; [`Connection::poll_next`] writes it.
+    pub fn send(&mut self, text: &str) {
+        self.unwritten = true;
+        // It fails where the connection has ended, which reading tells.
+        let _ = self.stream.start_send_unpin(Message::text(text));
     }
 
     /// Says goodbye with close code 1000 and waits until the server has closed, at most until `until`.

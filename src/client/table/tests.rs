@@ -3,6 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::transport::Kind;
 
 fn table(ids: IdKind) -> EventTable {
     EventTable::new(After::default(), ids)
@@ -11,6 +12,7 @@ fn table(ids: IdKind) -> EventTable {
 fn read(table: &EventTable, frame: &str, guess: &mut Guess) -> Vec<Part> {
     let frame = Frame {
         bytes: frame.as_bytes(),
+        kind: Kind::Text,
     };
     table.read(frame, guess).as_slice().to_vec()
 }

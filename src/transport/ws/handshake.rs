@@ -7,7 +7,6 @@ use std::io;
 use std::time::Duration;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
 use tokio::time::timeout;
 use tokio_tungstenite::tungstenite::handshake::client::{Response, generate_key};
 use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
@@ -17,6 +16,7 @@ use url::{Position, Url};
 
 use super::Connection;
 use crate::history::AttemptOutcome;
+use crate::transport::wire::Wire;
 use crate::transport::{Limits, is_reset, safe};
 
 /// The longest answer, headers and all (bytes).
@@ -30,12 +30,12 @@ const TEXT: usize = 100;
 /// # Errors
 /// [`AttemptOutcome::Handshake`] with the HTTP status where one was answered: redirects are not followed.
 pub async fn open(
-    mut stream: TcpStream,
+    mut stream: Wire,
     url: &Url,
     headers: &[(String, String)],
     limits: Limits,
     limit: Duration,
-) -> Result<Connection, AttemptOutcome> {
+) -> Result<(Connection, HeaderMap), AttemptOutcome> {
     let key = generate_key();
     let talk = async {
         stream
@@ -47,8 +47,8 @@ pub async fn open(
     let (head, rest) = timeout(limit, talk)
         .await
         .unwrap_or_else(|_| Err(failed(None, format!("no answer within {limit:?}"))))?;
-    verify(&head, &key, asked_protocols(headers))?;
-    Ok(Connection::new(stream, rest, limits).await)
+    let answered = verify(&head, &key, asked_protocols(headers))?;
+    Ok((Connection::new(stream, rest, limits).await, answered))
 }
 
 fn request(url: &Url, headers: &[(String, String)], key: &str) -> String {
@@ -80,7 +80,7 @@ fn request(url: &Url, headers: &[(String, String)], key: &str) -> String {
 }
 
 /// Reads up to the end of the headers: the head, and what came behind it.
-async fn answer(stream: &mut TcpStream) -> Result<(Vec<u8>, Vec<u8>), AttemptOutcome> {
+async fn answer(stream: &mut Wire) -> Result<(Vec<u8>, Vec<u8>), AttemptOutcome> {
     let mut head = Vec::with_capacity(512);
     loop {
         let before = head.len();
@@ -140,7 +140,7 @@ fn refuse(head: &[u8]) -> Result<(), AttemptOutcome> {
     }
 }
 
-fn verify(head: &[u8], key: &str, asked: Vec<&str>) -> Result<(), AttemptOutcome> {
+fn verify(head: &[u8], key: &str, asked: Vec<&str>) -> Result<HeaderMap, AttemptOutcome> {
     let wrong = |why: &str| Err(failed(Some(101), why.into()));
     let Ok(Some((_, response))) = Response::try_parse(head) else {
         return wrong("answered 101 with headers that can't be read");
@@ -164,7 +164,7 @@ fn verify(head: &[u8], key: &str, asked: Vec<&str>) -> Result<(), AttemptOutcome
             wrong("chose a subprotocol that was not offered")
         }
         None if !asked.is_empty() => wrong("chose none of the subprotocols offered"),
-        _ => Ok(()),
+        _ => Ok(response.into_parts().0.headers),
     }
 }
 
@@ -209,7 +209,7 @@ mod tests {
 
     const KEY: &str = "dGhlIHNhbXBsZSBub25jZQ==";
 
-    fn why(result: Result<(), AttemptOutcome>) -> (Option<u16>, String) {
+    fn why<T: std::fmt::Debug>(result: Result<T, AttemptOutcome>) -> (Option<u16>, String) {
         match result {
             Err(AttemptOutcome::Handshake { status, why }) => (status, why.into()),
             other => panic!("{other:?}"),
@@ -243,9 +243,9 @@ mod tests {
     #[test]
     fn a_good_answer_is_one_however_it_is_written() {
         assert_eq!(refuse(&head("")), Ok(()));
-        assert_eq!(verify(&head(""), KEY, vec![]), Ok(()));
+        assert!(verify(&head(""), KEY, vec![]).is_ok());
         let chosen = head("Sec-WebSocket-Protocol: b\r\n");
-        assert_eq!(verify(&chosen, KEY, vec!["a", "b"]), Ok(()));
+        assert!(verify(&chosen, KEY, vec!["a", "b"]).is_ok());
     }
 
     #[test]

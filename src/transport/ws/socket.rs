@@ -9,23 +9,23 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::TcpStream;
 
 use crate::transport::is_reset;
+use crate::transport::wire::Wire;
 
 /// The longest control frame a server may send: two bytes of header and 125 of payload.
 const LONGEST_CONTROL: usize = 127;
 
 #[derive(Debug)]
 pub(super) struct Socket {
-    stream: TcpStream,
+    stream: Wire,
     reset: bool,
     tail: [u8; LONGEST_CONTROL],
 }
 
 impl Socket {
     /// Takes over a connection of which `read` was already read.
-    pub(super) fn new(stream: TcpStream, read: &[u8]) -> Self {
+    pub(super) fn new(stream: Wire, read: &[u8]) -> Self {
         let mut tail = [0; LONGEST_CONTROL];
         remember(&mut tail, read);
         Self {

@@ -160,11 +160,13 @@ fn receive(story: &mut Story<'_>, at: u64, got: Got) {
             id: Some(n.to_string().into()),
             seq: Some(Seq(SEQ_BASE + n)),
             digest: 77,
+            ..Event::default()
         },
         Got::Foreign => Event {
             id: Some("elsewhere".into()),
             seq: None,
             digest: 1,
+            ..Event::default()
         },
     };
     story.got_event(at, event);

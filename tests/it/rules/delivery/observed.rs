@@ -63,6 +63,7 @@ fn duplicates_and_conflicts_fail_without_anybodys_help() {
             id: Some("9".into()),
             seq: None,
             digest: 99,
+            ..Event::default()
         };
         s.got_event(6_001, other);
     });
@@ -194,6 +195,7 @@ fn events_without_an_id_can_not_be_judged() {
             id: None,
             seq: Some(Seq(1)),
             digest: 4,
+            ..Event::default()
         };
         s.got_event(6_000, anonymous);
     });

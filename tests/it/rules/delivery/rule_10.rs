@@ -27,6 +27,7 @@ fn a_number_out_of_the_runs_range_is_foreign_and_in_no_gate() {
             id: Some("x".into()),
             seq,
             digest: 5,
+            ..Event::default()
         });
         assert_eq!(outcomes(&a), PASS, "{seq:?}");
         assert_eq!((a.facts.foreign, a.facts.duplicated), (2, 0), "{seq:?}");
@@ -40,6 +41,7 @@ fn a_number_in_the_range_that_was_never_published_is_unexpected() {
             id: Some("x".into()),
             seq: Some(Seq(seq)),
             digest: 5,
+            ..Event::default()
         });
         assert_eq!(outcomes(&a), LOSES);
         assert_eq!((a.facts.unexpected, a.facts.foreign), (2, 0));

@@ -42,6 +42,7 @@ fn copy(id: &str) -> Event {
         id: Some(id.into()),
         seq: Some(Seq(SEQ_BASE + 7)),
         digest: 8,
+        ..Event::default()
     }
 }
 

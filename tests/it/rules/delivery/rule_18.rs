@@ -7,6 +7,7 @@ fn event(id: &str, n: u64, digest: u64) -> Event {
         id: Some(id.into()),
         seq: Some(Seq(SEQ_BASE + n)),
         digest,
+        ..Event::default()
     }
 }
 
@@ -37,11 +38,13 @@ fn a_conflict_is_no_delivery_no_foreign_and_no_unexpected_event() {
             id: Some("10".into()),
             seq: None,
             digest: 99,
+            ..Event::default()
         },
         Event {
             id: Some("10".into()),
             seq: Some(Seq(1)),
             digest: 99,
+            ..Event::default()
         },
     ] {
         let history = one(|s| {
@@ -69,6 +72,7 @@ fn nothing_to_compare_is_no_conflict() {
                 id: Some("10".into()),
                 seq: None,
                 digest: 0,
+                ..Event::default()
             },
         );
     });
@@ -101,6 +105,7 @@ fn a_heartbeat_with_a_constant_id_is_foreign() {
         id: Some("0".into()),
         seq: None,
         digest,
+        ..Event::default()
     };
     let history = one(|s| {
         right(s);

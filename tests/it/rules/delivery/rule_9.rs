@@ -49,6 +49,7 @@ fn whoever_is_not_primed_is_told_what_to_look_at() {
         id: Some("a\u{1b}7".into()),
         seq: None,
         digest: 1,
+        ..Event::default()
     };
     let received = |seq: Option<u64>| {
         let event = Event {
