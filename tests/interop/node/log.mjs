@@ -42,5 +42,6 @@ export function publisher(publish) {
   };
 }
 
-/** Where to listen: herd's port, or a socket file for whoever stands behind a proxy. */
-export const listen = { path: process.env.SOCKET, host: process.env.SOCKET ? undefined : "127.0.0.1", port: process.env.SOCKET ? undefined : Number(process.env.PORT), backlog: 4096 };
+const { PORT, SOCKET } = process.env;
+/** Where to listen: on herd's port, or on a socket file behind a proxy that has it. */
+export const listen = { ...(SOCKET ? { path: SOCKET } : { host: "127.0.0.1", port: Number(PORT) }), backlog: 4096 };
