@@ -22,7 +22,7 @@ use super::{Client, ClientId, Elapsed, Event, Header, History, Mark, Publication
 
 pub use merge::{merge, read_all};
 
-const MAGIC: &[u8] = b"herd-history/1\n";
+const MAGIC: &[u8] = b"herd-history/2\n";
 const MAGIC_STEM: &[u8] = b"herd-history/";
 
 /// The largest record that a reader accepts, bytes: a length beyond it is damage, not data.
