@@ -115,6 +115,13 @@ pub struct Event {
 }
 
 impl Event {
+    /// What makes two events the same to whom their ids are all there is: equal ids of different epochs are different
+    /// events.
+    #[must_use]
+    pub fn identity(&self) -> (Option<&str>, Option<&str>) {
+        (self.epoch.as_deref(), self.id.as_deref())
+    }
+
     /// What must rise (rule 19 of judgement).
     #[must_use]
     pub fn order_key(&self) -> Option<&str> {

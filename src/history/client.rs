@@ -118,7 +118,7 @@ pub struct Session {
     pub resumed_from: Option<EventIx>,
     /// When the server said "caught up", which is recorded and never believed.
     pub marker: Option<Elapsed>,
-    /// When and with what words the server refused to resume it.
+    /// When and with what words the server refused to resume it, once it was open.
     pub refused: Option<(Elapsed, Box<str>)>,
 }
 
@@ -181,7 +181,8 @@ pub enum ClientEvent {
         /// The delay.
         delay: Duration,
     },
-    /// The server said that it can't resume the session from the client's cursor.
+    /// The server said that it can't resume from the client's cursor: in the open session, or, where the last one is over,
+    /// in its answer to the handshake.
     ResumeRefused {
         /// When.
         at: Elapsed,
@@ -205,6 +206,8 @@ pub struct Client {
     pub unread: Vec<(Elapsed, Box<str>)>,
     /// Delays that the server asked for.
     pub retry_after: Vec<(Elapsed, Duration)>,
+    /// When and with what words servers refused to resume it in their answer to a handshake: no session came of these.
+    pub refused_dials: Vec<(Elapsed, Box<str>)>,
     /// Every receipt, encoded; read it with [`Client::entries`].
     pub stream: Stream,
     /// Which of [`History::maps`] translates its event numbers.
@@ -224,6 +227,7 @@ impl Client {
             quit: None,
             unread: Vec::new(),
             retry_after: Vec::new(),
+            refused_dials: Vec::new(),
             stream: Stream::default(),
             map: 0,
             shift: Duration::ZERO,
@@ -268,8 +272,9 @@ impl Client {
             ClientEvent::Unread { at, text } => self.unread.push((at, text)),
             ClientEvent::RetryAfter { at, delay } => self.retry_after.push((at, delay)),
             ClientEvent::ResumeRefused { at, text } => {
-                if let Some(session) = self.sessions.last_mut() {
-                    session.refused.get_or_insert((at, text));
+                match self.sessions.last_mut().filter(|s| s.closed.is_none()) {
+                    Some(session) => _ = session.refused.get_or_insert((at, text)),
+                    None => self.refused_dials.push((at, text)),
                 }
             }
         }
