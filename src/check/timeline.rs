@@ -102,7 +102,7 @@ pub struct Place {
     pub outage: u32,
     /// The wave (from 1) within it; 0 = the ramp.
     pub wave: u32,
-    /// It lasted under 1 s and delivered nothing: the client is still away (rule 1 of judgement).
+    /// It delivered nothing and lasted under 1 s, or was refused or declined: the client is still away (rule 1 of judgement).
     pub flapped: bool,
 }
 

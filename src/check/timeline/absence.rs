@@ -33,11 +33,13 @@ impl Absence {
     }
 }
 
-/// Rule 1, for each session. Only where one was short are the receipts read.
+/// Rule 1, for each session. Only where one was short are the receipts read. One that the server refused to resume, or that
+/// ended because the opening was declined, has not been of use however long that took.
 pub(super) fn flapped(client: &Client, history: &History) -> Vec<bool> {
     let short = client.sessions.iter().map(|s| {
         let end = s.closed.as_ref().map_or(history.horizon, |(at, _)| *at);
-        end.since(s.opened) < FLAP
+        let declined = matches!(s.closed, Some((_, Cause::Declined(_))));
+        declined || s.refused.is_some() || end.since(s.opened) < FLAP
     });
     let mut flapped: Vec<bool> = short.collect();
     if flapped.contains(&true) {
