@@ -111,6 +111,8 @@ impl Outage {
 
 pub(super) struct Conductor<'a> {
     pub(super) scenario: &'a Scenario,
+    /// The profile's name.
+    pub(super) profile: &'a str,
     pub(super) clock: Clock,
     pub(super) crew: Arc<Crew>,
     pub(super) publisher: Option<Publisher>,
@@ -172,6 +174,7 @@ pub(super) async fn conduct(
     let outage = None;
     let conductor = Conductor {
         scenario,
+        profile: &header.terms.profile,
         clock,
         crew,
         publisher,
@@ -199,6 +202,18 @@ fn interrupted_early(mut writer: Writer, clock: Clock, asked: Signal) -> Result<
         marks,
         ..Default::default()
     })?)
+}
+
+/// A stop that never ends by itself is a fact about the server: some close their port and wait for their streams for ever.
+fn killed(grace: Duration, open: usize) -> String {
+    let seconds = (grace.as_secs_f64() * 10.0).round() / 10.0;
+    let connections = match open {
+        1 => "1 connection".to_owned(),
+        open => format!("{open} connections"),
+    };
+    format!(
+        "the server did not exit within {seconds} s of SIGTERM with {connections} open; it was killed"
+    )
 }
 
 fn interrupted(asked: Signal) -> End {
@@ -314,14 +329,13 @@ impl Conductor<'_> {
                     _ => {}
                 }
             }
+            Step::Killed { at, grace } => {
+                let open = watch::open_at(&self.crew, at);
+                let text = killed(grace, open);
+                self.note(at, text);
+            }
             Step::NeverReady { at, why } => {
-                self.progress.say(&why);
-                self.sources.mark(
-                    at,
-                    Mark::Note {
-                        text: why.clone().into(),
-                    },
-                );
+                self.note(at, why.clone());
                 match &mut self.outage {
                     Some(outage) => {
                         outage.never = true;
@@ -344,6 +358,12 @@ impl Conductor<'_> {
             Step::Broken(e) => return Err(Stopped::Broken(e)),
         }
         Ok(())
+    }
+
+    /// Says something on the way that the reports show too.
+    pub(super) fn note(&mut self, at: Elapsed, text: String) {
+        self.progress.say(&text);
+        self.sources.mark(at, Mark::Note { text: text.into() });
     }
 
     pub(super) fn needed(&self) -> Needed {
