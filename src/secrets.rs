@@ -45,6 +45,7 @@ impl Secrets {
     pub fn add(&mut self, text: &str) {
         let text = text.trim();
         self.add_form(text);
+        self.add_form(text.trim_end_matches('='));
         self.add_form(&percent_encoding::percent_decode_str(text).decode_utf8_lossy());
         let json = serde_json::Value::from(text).to_string();
         self.add_form(&json[1..json.len() - 1]);
@@ -85,7 +86,9 @@ impl Secrets {
         if text.len() < SHORTEST || self.texts.iter().any(|known| **known == *text) {
             return;
         }
-        let at = self.texts.partition_point(|known| known.len() >= text.len());
+        let at = self
+            .texts
+            .partition_point(|known| known.len() >= text.len());
         self.texts.insert(at, text.into());
     }
 
@@ -196,7 +199,10 @@ mod tests {
         secrets.add_header("Origin", "https://example.com");
         secrets.add_login("alice1:pass-word");
         let said = "t0ken-x cookie-v https://example.com pass-word alice1 YWxpY2UxOnBhc3Mtd29yZA==";
-        assert_eq!(secrets.redact(said), "*** *** https://example.com *** *** ***");
+        assert_eq!(
+            secrets.redact(said),
+            "*** *** https://example.com *** *** ***"
+        );
         assert!(!format!("{secrets:?}").contains("pass"));
     }
 
@@ -214,7 +220,10 @@ mod tests {
         ] {
             assert_eq!(base64(bytes.as_bytes()), text);
         }
-        assert_eq!(basic("Aladdin:open sesame"), "Basic QWxhZGRpbjpvcGVuIHNlc2FtZQ==");
+        assert_eq!(
+            basic("Aladdin:open sesame"),
+            "Basic QWxhZGRpbjpvcGVuIHNlc2FtZQ=="
+        );
     }
 
     proptest! {

@@ -83,7 +83,9 @@ impl Dialler {
                 why: why.into(),
             })
         })?;
-        let left = self.timeout.saturating_sub(self.clock.now().since(connected));
+        let left = self
+            .timeout
+            .saturating_sub(self.clock.now().since(connected));
         Ok((wire, Duration::from_millis(left.as_millis() as u64)))
     }
 }

@@ -26,7 +26,10 @@ pub(super) fn secrets(run: &Secrets, plan: &Plan, client: ClientId) -> Secrets {
 }
 
 /// An outcome with its text made fit to be stored.
-pub(super) fn outcome(outcome: AttemptOutcome, secrets: impl FnOnce() -> Secrets) -> AttemptOutcome {
+pub(super) fn outcome(
+    outcome: AttemptOutcome,
+    secrets: impl FnOnce() -> Secrets,
+) -> AttemptOutcome {
     match outcome {
         AttemptOutcome::Handshake { status, why } => AttemptOutcome::Handshake {
             status,

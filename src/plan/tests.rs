@@ -5,8 +5,8 @@ use std::collections::HashMap;
 use proptest::prelude::*;
 
 use super::*;
-use crate::scenario::Credentials;
 use crate::client::tests::scenario;
+use crate::scenario::Credentials;
 
 fn plan(change: impl FnOnce(&mut Scenario)) -> Result<Plan, Error> {
     let mut s = scenario("ws://127.0.0.1:{port}/live?after={after}");
@@ -65,7 +65,10 @@ fn authorization(url: &str, change: impl FnOnce(&mut Scenario)) -> Result<String
     });
     let call = plan.map_err(|e| e.to_string())?.call(ClientId(2), "")?;
     assert!(call.url.username().is_empty() && call.url.password().is_none());
-    let mut found = call.headers.into_iter().filter(|(n, _)| n == "Authorization");
+    let mut found = call
+        .headers
+        .into_iter()
+        .filter(|(n, _)| n == "Authorization");
     let value = found.next().map(|(_, value)| value).unwrap_or_default();
     assert_eq!(found.next(), None);
     Ok(value)
@@ -73,8 +76,10 @@ fn authorization(url: &str, change: impl FnOnce(&mut Scenario)) -> Result<String
 
 #[test]
 fn a_client_says_once_who_it_is() {
-    let user = |s: &mut Scenario| s.connect.credentials = Some(Credentials::User("u:p{client}".into()));
-    let bearer = |s: &mut Scenario| s.connect.credentials = Some(Credentials::Bearer("t-{n}".into()));
+    let user =
+        |s: &mut Scenario| s.connect.credentials = Some(Credentials::User("u:p{client}".into()));
+    let bearer =
+        |s: &mut Scenario| s.connect.credentials = Some(Credentials::Bearer("t-{n}".into()));
     let alone = |s: &mut Scenario| s.connect.credentials = Some(Credentials::User("u".into()));
     let basic = crate::secrets::basic;
     assert_eq!(authorization("wss://h/", user).unwrap(), basic("u:p2"));

@@ -48,7 +48,11 @@ fn speaks_tls(scenario: &Scenario) -> bool {
         Via::Http { url, .. } => Some(url),
         Via::Command(_) | Via::Observe => None,
     };
-    let urls = [Some(&scenario.target.url), scenario.target.ready.as_ref(), publish];
+    let urls = [
+        Some(&scenario.target.url),
+        scenario.target.ready.as_ref(),
+        publish,
+    ];
     urls.into_iter().flatten().any(|url| {
         let scheme = url.split_once("://").map_or("", |(scheme, _)| scheme);
         ["wss", "https"].contains(&scheme.to_ascii_lowercase().as_str())

@@ -136,7 +136,11 @@ impl Probe {
             format!("{} can't be connected to: {why}", self.peer())
         };
         // Asked afresh: a server that comes back may have moved.
-        let stream = self.network.reach(&self.url, None, None).await.map_err(failed)?;
+        let stream = self
+            .network
+            .reach(&self.url, None, None)
+            .await
+            .map_err(failed)?;
         if self.question == Question::Connect {
             return Ok(());
         }
@@ -210,7 +214,11 @@ mod tests {
 
     #[test]
     fn urls_name_the_address() {
-        let peer = |url| Probe::connect(url, network()).map(|p| p.peer()).map_err(|_| ());
+        let peer = |url| {
+            Probe::connect(url, network())
+                .map(|p| p.peer())
+                .map_err(|_| ())
+        };
         assert_eq!(
             peer("ws://localhost/live?after="),
             Ok("localhost:80".into())

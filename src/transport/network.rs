@@ -88,7 +88,9 @@ impl Network {
         }
         .map_err(|why| {
             let name = url.host_str().unwrap_or_default();
-            Error::Broken(format!("{what}{name} can't be resolved: {why}; check the name"))
+            Error::Broken(format!(
+                "{what}{name} can't be resolved: {why}; check the name"
+            ))
         })
     }
 
@@ -149,7 +151,8 @@ impl Network {
             Some(tls) => tls.shake_hands(stream, url, offer).await,
             None => Err(AttemptOutcome::Handshake {
                 status: None,
-                why: "it led to a TLS address, and none was named before the run; name it yourself".into(),
+                why: "it led to a TLS address, and none was named before the run; name it yourself"
+                    .into(),
             }),
         }
     }

@@ -70,7 +70,9 @@ impl Proxies {
         let secure = env("https_proxy").or_else(|| env("HTTPS_PROXY"));
         let parse = |found: Option<(&'static str, String)>| {
             let found = found.or_else(|| all.clone());
-            found.map(|(name, value)| Proxy::parse(name, &value)).transpose()
+            found
+                .map(|(name, value)| Proxy::parse(name, &value))
+                .transpose()
         };
         Ok(Self {
             secure: parse(secure)?,
@@ -162,7 +164,11 @@ impl Proxy {
     ///
     /// # Errors
     /// [`AttemptOutcome::Handshake`] without a status, since no status of a proxy is the target's, and why.
-    pub async fn tunnel(&self, mut stream: TcpStream, url: &Url) -> Result<TcpStream, AttemptOutcome> {
+    pub async fn tunnel(
+        &self,
+        mut stream: TcpStream,
+        url: &Url,
+    ) -> Result<TcpStream, AttemptOutcome> {
         let failed = |why: String| self.failed(&why);
         let broken = |e: std::io::Error| {
             failed(match is_reset(&e) {
@@ -170,7 +176,10 @@ impl Proxy {
                 false => format!("failed: {e}"),
             })
         };
-        stream.write_all(self.request(url).as_bytes()).await.map_err(broken)?;
+        stream
+            .write_all(self.request(url).as_bytes())
+            .await
+            .map_err(broken)?;
         let mut head = Vec::with_capacity(256);
         loop {
             // What stands behind the head is the target's, so it is looked at before it is taken.
@@ -185,7 +194,10 @@ impl Proxy {
             let end = head[from..].windows(4).position(|w| w == b"\r\n\r\n");
             head.truncate(end.map_or(head.len(), |at| from + at + 4));
             let taken = head.len() - before;
-            stream.read_exact(&mut bytes[..taken]).await.map_err(broken)?;
+            stream
+                .read_exact(&mut bytes[..taken])
+                .await
+                .map_err(broken)?;
             if let Some(why) = refused(&head) {
                 return Err(failed(why));
             }
@@ -206,7 +218,10 @@ impl Proxy {
         };
         AttemptOutcome::Handshake {
             status: None,
-            why: safe(format!("the proxy {} {why}{advice}", self.shown()).as_bytes(), 3 * TEXT),
+            why: safe(
+                format!("the proxy {} {why}{advice}", self.shown()).as_bytes(),
+                3 * TEXT,
+            ),
         }
     }
 
@@ -288,7 +303,10 @@ fn exceptions(found: Option<(&str, String)>) -> Vec<Exception> {
         return Vec::new();
     };
     let words = list.split([',', ' ']).map(str::trim);
-    words.filter(|w| !w.is_empty()).map(Exception::parse).collect()
+    words
+        .filter(|w| !w.is_empty())
+        .map(Exception::parse)
+        .collect()
 }
 
 impl Exception {

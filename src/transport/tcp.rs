@@ -51,8 +51,7 @@ pub async fn connect(
 /// The families in turn, beginning with that of the first; within a family the order stays.
 fn interleaved(addresses: &[SocketAddr]) -> Vec<SocketAddr> {
     let is_first = |address: &&SocketAddr| address.is_ipv4() == addresses[0].is_ipv4();
-    let (mut first, mut second): (Vec<SocketAddr>, Vec<_>) =
-        addresses.iter().partition(is_first);
+    let (mut first, mut second): (Vec<SocketAddr>, Vec<_>) = addresses.iter().partition(is_first);
     first.reverse();
     second.reverse();
     let mut turns = Vec::with_capacity(addresses.len());
@@ -212,7 +211,10 @@ mod tests {
         assert!(matches!(failed(&[no_v6]), AttemptOutcome::Local(_)));
         let no_port = ("127.0.0.1:1", Errno::ADDRNOTAVAIL);
         let refused = ("[::1]:1", Errno::CONNREFUSED);
-        assert!(matches!(failed(&[refused, no_port]), AttemptOutcome::Local(_)));
+        assert!(matches!(
+            failed(&[refused, no_port]),
+            AttemptOutcome::Local(_)
+        ));
     }
 
     /// A listener whose backlog is full, and what fills it: a further connect gets no answer.
@@ -232,7 +234,10 @@ mod tests {
 
     /// How many sockets the servers at these addresses hold, as the system counts them.
     fn open_to(addresses: &[SocketAddr]) -> usize {
-        let ports: Vec<String> = addresses.iter().map(|a| format!(":{:04X}", a.port())).collect();
+        let ports: Vec<String> = addresses
+            .iter()
+            .map(|a| format!(":{:04X}", a.port()))
+            .collect();
         let of = |file| std::fs::read_to_string(file).unwrap_or_default();
         let table = of("/proc/self/net/tcp") + &of("/proc/self/net/tcp6");
         let rows = table.lines().filter_map(|line| {
@@ -240,7 +245,10 @@ mod tests {
             let (remote, state) = (words.nth(2)?, words.next()?);
             // Established, or a connect without an answer, at the client's end.
             let counts = state == "01" || state == "02";
-            ports.iter().any(|port| remote.ends_with(port)).then_some(counts)
+            ports
+                .iter()
+                .any(|port| remote.ends_with(port))
+                .then_some(counts)
         });
         rows.filter(|counts| *counts).count()
     }
@@ -253,7 +261,11 @@ mod tests {
         let before = open_to(&addresses);
         let stream = connect(&addresses, None, LIMIT).await.unwrap();
         assert_eq!(stream.peer_addr().unwrap(), addresses[1]);
-        assert_eq!(open_to(&addresses), before + 1, "one connection and no other");
+        assert_eq!(
+            open_to(&addresses),
+            before + 1,
+            "one connection and no other"
+        );
         drop(filling);
     }
 

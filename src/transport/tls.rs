@@ -5,8 +5,6 @@
 //! which no real herd does. What is said over the connection is somebody else's business.
 
 mod reason;
-#[cfg(test)]
-mod tests;
 mod trust;
 
 use std::path::{Path, PathBuf};
@@ -106,8 +104,9 @@ impl Tls {
         url: &Url,
         offer: Offer,
     ) -> Result<Wire, AttemptOutcome> {
-        let name = server_name(url)
-            .ok_or_else(|| failed("the URL's host can't be named in TLS; use a DNS name or an IP address"))?;
+        let name = server_name(url).ok_or_else(|| {
+            failed("the URL's host can't be named in TLS; use a DNS name or an IP address")
+        })?;
         let config = match offer {
             Offer::Http1 => &self.http1,
             Offer::Http2 => &self.http2,
@@ -144,7 +143,8 @@ fn server_name(url: &Url) -> Option<ServerName<'static>> {
 }
 
 fn config(settings: &Settings, provider: &Arc<CryptoProvider>) -> Result<ClientConfig, Error> {
-    let broken = |e: &dyn std::fmt::Display| Error::Broken(format!("TLS can't be set up: {e}; report this"));
+    let broken =
+        |e: &dyn std::fmt::Display| Error::Broken(format!("TLS can't be set up: {e}; report this"));
     let verifier = trust::verifier(&settings.trust, provider)?;
     let builder = ClientConfig::builder_with_provider(Arc::clone(provider))
         .with_safe_default_protocol_versions()
@@ -187,7 +187,9 @@ fn certificates(file: &Path) -> Result<Vec<CertificateDer<'static>>, Error> {
         ))
     };
     let found = CertificateDer::pem_file_iter(file).map_err(|e| wrong(&e))?;
-    let found = found.collect::<Result<Vec<_>, _>>().map_err(|e| wrong(&e))?;
+    let found = found
+        .collect::<Result<Vec<_>, _>>()
+        .map_err(|e| wrong(&e))?;
     if found.is_empty() {
         return Err(wrong(&"there are none in it"));
     }

@@ -98,11 +98,7 @@ impl Stage {
     }
 
     fn probe(&self) -> Probe {
-        Probe::connect(
-            &format!("ws://127.0.0.1:{}/", self.held.port()),
-            network(),
-        )
-        .unwrap()
+        Probe::connect(&format!("ws://127.0.0.1:{}/", self.held.port()), network()).unwrap()
     }
 
     /// A server of this script, run in the stage's directory.

@@ -51,7 +51,10 @@ impl Draft {
         if urls.into_iter().flatten().any(secure) {
             return Ok(());
         }
-        self.idle(slot, "there is no wss:// or https:// address, so nothing is said inside TLS")
+        self.idle(
+            slot,
+            "there is no wss:// or https:// address, so nothing is said inside TLS",
+        )
     }
 
     pub(super) fn credentials(&self) -> Result<Option<Credentials>, Error> {
@@ -81,9 +84,12 @@ impl Draft {
         let token = |b: u8| b.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&b);
         for name in value {
             // A placeholder is judged when it is filled in.
-            let plain = outside_texts(name).into_iter().fold(name.clone(), |text, p| text.replace(p, "x"));
+            let plain = outside_texts(name)
+                .into_iter()
+                .fold(name.clone(), |text, p| text.replace(p, "x"));
             if name.is_empty() || !plain.bytes().all(token) {
-                let what = "not a subprotocol's name; write it without spaces and commas, one by one";
+                let what =
+                    "not a subprotocol's name; write it without spaces and commas, one by one";
                 return Err(self.refuse(origin, what));
             }
         }

@@ -47,7 +47,11 @@ fn loopback_goes_through_none() {
         assert_eq!(of(&all, url), None, "{url}");
     }
     let through = Proxies::through("p:1", env(&[])).unwrap();
-    assert!(through.of(&Url::parse("ws://localhost/").unwrap()).is_none());
+    assert!(
+        through
+            .of(&Url::parse("ws://localhost/").unwrap())
+            .is_none()
+    );
     assert!(through.of(&Url::parse("ws://10.0.0.1/").unwrap()).is_some());
 }
 
@@ -91,9 +95,18 @@ fn exceptions_are_names_suffixes_addresses_nets_and_all() {
 
 #[test]
 fn what_is_no_proxy_is_refused_without_its_password() {
-    for value in ["socks5://u:hunter22@h:1", "https://u:hunter22@h", "http://u:hunter22@h:x"] {
-        let said = Proxies::from_env(env(&[("https_proxy", value)])).unwrap_err().to_string();
-        assert!(said.contains("https_proxy") && said.contains("write http://"), "{said}");
+    for value in [
+        "socks5://u:hunter22@h:1",
+        "https://u:hunter22@h",
+        "http://u:hunter22@h:x",
+    ] {
+        let said = Proxies::from_env(env(&[("https_proxy", value)]))
+            .unwrap_err()
+            .to_string();
+        assert!(
+            said.contains("https_proxy") && said.contains("write http://"),
+            "{said}"
+        );
         assert!(!said.contains("hunter22"), "{said}");
     }
 }
@@ -126,18 +139,30 @@ async fn a_tunnel_begins_right_behind_the_answer() {
     let mut first = String::new();
     stream.unwrap().read_to_string(&mut first).await.unwrap();
     assert_eq!(first, "first");
-    assert!(asked.starts_with("CONNECT [2001:db8::1]:443 HTTP/1.1\r\n"), "{asked}");
+    assert!(
+        asked.starts_with("CONNECT [2001:db8::1]:443 HTTP/1.1\r\n"),
+        "{asked}"
+    );
     assert!(asked.contains("\r\nHost: [2001:db8::1]:443\r\n"), "{asked}");
     let login = basic("us@er:p:w");
-    assert!(asked.contains(&format!("\r\nProxy-Authorization: {login}\r\n")), "{asked}");
+    assert!(
+        asked.contains(&format!("\r\nProxy-Authorization: {login}\r\n")),
+        "{asked}"
+    );
     assert!(!asked.contains("secret"), "{asked}");
 }
 
 #[tokio::test]
 async fn a_refusal_names_the_proxy_and_its_status() {
     for (answer, word) in [
-        ("HTTP/1.1 407 Proxy Authentication Required\r\n\r\n", "407 to CONNECT; put a user"),
-        ("HTTP/1.1 502 Bad Gateway\r\n\r\n", "answered 502 Bad Gateway to CONNECT"),
+        (
+            "HTTP/1.1 407 Proxy Authentication Required\r\n\r\n",
+            "407 to CONNECT; put a user",
+        ),
+        (
+            "HTTP/1.1 502 Bad Gateway\r\n\r\n",
+            "answered 502 Bad Gateway to CONNECT",
+        ),
         ("SSH-2.0-x\r\n", "no HTTP proxy: SSH-2.0-x"),
         ("HTTP/1.1 200 x\r\n", "closed without an answer"),
         ("", "closed without an answer"),

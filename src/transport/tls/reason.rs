@@ -26,7 +26,9 @@ pub(in crate::transport) fn reason(error: &io::Error) -> String {
 fn of_tls(error: &Error) -> String {
     match error {
         Error::InvalidCertificate(certificate) => of_certificate(certificate),
-        Error::InvalidMessage(InvalidMessage::InvalidContentType | InvalidMessage::MessageTooLarge) => {
+        Error::InvalidMessage(
+            InvalidMessage::InvalidContentType | InvalidMessage::MessageTooLarge,
+        ) => {
             "the server speaks no TLS on this port; check the port, or use ws:// or http://".into()
         }
         Error::InvalidMessage(InvalidMessage::UnknownProtocolVersion)
@@ -46,15 +48,20 @@ fn of_tls(error: &Error) -> String {
             | AlertDescription::CertificateUnknown
             | AlertDescription::UnknownCA
             | AlertDescription::AccessDenied,
-        ) => format!("the server refused herd's client certificate ({error}); use another --cert and --key"),
+        ) => format!(
+            "the server refused herd's client certificate ({error}); use another --cert and --key"
+        ),
         Error::AlertReceived(AlertDescription::UnrecognisedName) => {
             "the server knows nobody of the URL's name; check the name".into()
         }
-        Error::NoApplicationProtocol | Error::AlertReceived(AlertDescription::NoApplicationProtocol) => {
+        Error::NoApplicationProtocol
+        | Error::AlertReceived(AlertDescription::NoApplicationProtocol) => {
             "the server speaks no HTTP/1.1 on this port (ALPN); check the port".into()
         }
         Error::AlertReceived(AlertDescription::HandshakeFailure) | Error::PeerIncompatible(_) => {
-            format!("the server and herd have no way of TLS in common ({error}); check the server's settings")
+            format!(
+                "the server and herd have no way of TLS in common ({error}); check the server's settings"
+            )
         }
         other => format!("TLS failed: {other}"),
     }
@@ -109,8 +116,13 @@ fn of_certificate(error: &CertificateError) -> String {
 
 /// `DnsName("example.com")` is how webpki writes a name.
 fn plain(name: &str) -> &str {
-    let inner = name.split_once("(\"").and_then(|(_, rest)| rest.strip_suffix("\")"));
-    let inner = inner.or_else(|| name.split_once('(').and_then(|(_, rest)| rest.strip_suffix(')')));
+    let inner = name
+        .split_once("(\"")
+        .and_then(|(_, rest)| rest.strip_suffix("\")"));
+    let inner = inner.or_else(|| {
+        name.split_once('(')
+            .and_then(|(_, rest)| rest.strip_suffix(')'))
+    });
     inner.unwrap_or(name)
 }
 
