@@ -6,6 +6,7 @@
 
 mod archive;
 mod conductor;
+mod note;
 mod phases;
 mod prepare;
 mod progress;
