@@ -24,6 +24,7 @@ use crate::history::file::Writer;
 use crate::history::{Elapsed, End, Header, Mark};
 use crate::publish::{Publisher, Records};
 use crate::scenario::{self, Scenario};
+use crate::transport::network::Network;
 use crate::trigger::{Step, Trigger};
 
 /// How often conditions are looked at.
@@ -132,6 +133,7 @@ pub(super) async fn conduct(
     scenario: &Scenario,
     dir: &Path,
     header: &Header,
+    network: Arc<Network>,
     writer: Writer,
     ui: Ui,
     mut signals: signal::Receiver<Option<Signal>>,
@@ -145,7 +147,7 @@ pub(super) async fn conduct(
     let started = tokio::select! {
         biased;
         Ok(asked) = signals.wait_for(Option::is_some) => Err(asked.unwrap_or(Signal::Interrupt)),
-        started = start::start(scenario, dir, header, clock) => Ok(started?),
+        started = start::start(scenario, dir, header, &network, clock) => Ok(started?),
     };
     let Started {
         plan,
@@ -161,7 +163,7 @@ pub(super) async fn conduct(
         base: header.seq_base,
         span: header.seq_span,
     };
-    let crew = Arc::new(Crew::new(scenario, plan, clock, own));
+    let crew = Arc::new(Crew::new(scenario, plan, network, clock, own));
     let records = publisher.as_ref().map(Publisher::records);
     let marks = Arc::default();
     let sources = Sources {
@@ -218,8 +220,8 @@ impl Conductor<'_> {
             Err(Stopped::Early(end)) => (end, None),
             Err(Stopped::Asked(asked)) => (interrupted(asked), None),
             Err(Stopped::Broken(e)) => {
-                self.progress.say(&format!("the run ends here: {e}"));
-                let why = e.to_string().into();
+                let why: Box<str> = self.crew.secrets().redact(&e.to_string()).into();
+                self.progress.say(&format!("the run ends here: {why}"));
                 (End::Broken { why }, Some(e))
             }
         };
