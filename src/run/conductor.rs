@@ -312,11 +312,14 @@ impl Conductor<'_> {
                              run's directory"
                         ))));
                     }
-                    (_, Mark::Note { text }) => self.progress.say(&text),
+                    (_, Mark::Note { text }) => {
+                        self.progress.say(&self.crew.secrets().redact(&text));
+                    }
                     _ => {}
                 }
             }
             Step::NeverReady { at, why } => {
+                let why = self.crew.secrets().redact(&why).into_owned();
                 self.progress.say(&why);
                 self.sources.mark(
                     at,
