@@ -316,7 +316,9 @@ impl Conductor<'_> {
                              run's directory"
                         ))));
                     }
-                    (_, Mark::Note { text }) => self.progress.say(&text),
+                    (_, Mark::Note { text }) => {
+                        self.progress.say(&self.crew.secrets().redact(&text));
+                    }
                     _ => {}
                 }
             }
@@ -326,6 +328,7 @@ impl Conductor<'_> {
                 self.note(at, text);
             }
             Step::NeverReady { at, why } => {
+                let why = self.crew.secrets().redact(&why).into_owned();
                 self.note(at, why.clone());
                 match &mut self.outage {
                     Some(outage) => {
@@ -353,6 +356,7 @@ impl Conductor<'_> {
 
     /// Says something on the way that the reports show too.
     pub(super) fn note(&mut self, at: Elapsed, text: String) {
+        let text = self.crew.secrets().redact(&text).into_owned();
         self.progress.say(&text);
         self.sources.mark(at, Mark::Note { text: text.into() });
     }
