@@ -7,16 +7,11 @@ use std::time::Duration;
 use super::measure::{self, reconnect};
 use super::relapse::relapsed;
 use super::{Case, facts};
-use crate::backoff::forecast;
+use crate::backoff::patience;
 use crate::check::timeline::{self, OutageSpan, WaveSpan};
 use crate::check::words::{names, text};
 use crate::check::{Check, Finding, Outcome, Return};
 use crate::history::{AttemptOutcome, ClientId, Elapsed, End, Quit};
-
-/// How sure the derived limit is that an honest herd is back.
-const QUANTILE: f64 = 0.9999;
-/// What it adds for everything that isn't the policy.
-const SLACK: Duration = Duration::from_secs(10);
 
 /// Rule 23: the target's fault, whoever is back.
 pub(super) const NEVER_READY: &str = "the target was never ready again";
@@ -260,8 +255,7 @@ fn limits(case: &Case<'_>, outage: &OutageSpan) -> Vec<Option<Duration>> {
 
 /// When the last of so many honest clients is back after such a down time, and then some.
 fn honest(case: &Case<'_>, clients: u32, down: Option<Duration>) -> Option<Duration> {
-    let last = forecast::last_return(case.policy.as_ref()?, clients, down?, QUANTILE);
-    last.map(|last| last + SLACK)
+    patience::return_limit(case.policy.as_ref()?, clients, down?)
 }
 
 /// How long the server was down for a wave at most. Who is back after the last drop proves that it was up, whatever the
