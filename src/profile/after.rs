@@ -11,7 +11,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 use xxhash_rust::xxh3::Xxh3Default;
 
-use super::{Decoded, MAX_ID};
+use super::{Decoded, MAX_ID, Reading};
 use crate::transport::Frame;
 
 /// The profile with its pointers (JSON Pointers, RFC 6901).
@@ -78,11 +78,12 @@ impl After {
         if id.is_none() && seq.is_none() {
             return Decoded::Unread(format!("no id at {}", self.id));
         }
-        Decoded::Event {
+        Decoded::Event(Reading {
             id,
             seq,
             digest: digest(&part, seq),
-        }
+            ..Reading::default()
+        })
     }
 
     fn seq(&self, part: &RawValue) -> Option<u64> {
@@ -215,7 +216,7 @@ mod tests {
 
     fn event(frame: &str) -> (Option<Box<str>>, Option<u64>, u64) {
         match one(frame) {
-            Decoded::Event { id, seq, digest } => (id, seq, digest),
+            Decoded::Event(read) => (read.id, read.seq, read.digest),
             other => panic!("{other:?} is no event"),
         }
     }
@@ -251,7 +252,7 @@ mod tests {
         };
         assert!(matches!(
             elsewhere.decode(frame)[0],
-            Decoded::Event { seq: Some(7), .. }
+            Decoded::Event(Reading { seq: Some(7), .. })
         ));
     }
 

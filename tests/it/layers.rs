@@ -22,7 +22,15 @@ const TABLE: &[(&str, May)] = &[
     ("clock", Only(&["history"])),
     ("template", Only(&[])),
     ("transport", Only(&["history"])),
-    ("profile", Only(&["transport"])),
+    (
+        "profile",
+        Only(&[
+            "transport",
+            "template",
+            "history::IdKind",
+            "history::Duplicates",
+        ]),
+    ),
     ("client::machine", Only(&["backoff", "profile", "history"])),
     (
         "client",
