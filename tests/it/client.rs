@@ -9,5 +9,6 @@
 
 mod coming_back;
 mod dialling;
+mod frames;
 mod reading;
 pub(crate) mod rig;
