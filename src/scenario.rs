@@ -19,13 +19,13 @@ use serde::{Deserialize, Serialize};
 
 use crate::backoff::Backoff;
 use crate::history::{DeliveryMode, IdKind, PolicySource, Shard, Source};
-use crate::profile::ProfileName;
+use crate::profile::Spec;
 
 pub use draft::Draft;
 pub(crate) use draft::{BackoffDraft, lay};
 pub(crate) use render::backoff_table;
-pub use template::masked;
-pub(crate) use template::masked_header;
+pub(crate) use resolve::templates;
+pub(crate) use template::{columns, masked, masked_header, resumes};
 pub(crate) use words::{Count, Ip, Peak, Rate, ShardOf, Time, word};
 
 /// A scenario file with every key, its default and what it means; `herd init` writes it.
@@ -65,7 +65,8 @@ pub struct Scenario {
 pub struct Target {
     /// Who runs it.
     pub server: Server,
-    /// The clients' URL, a template: `{after}`, `{client}`, `{n}`, `{port}`, `{env:NAME}`, `{file:PATH}`.
+    /// The clients' URL, a template: `{after}`, `{client}`, `{n}`, `{port}`, `{env:NAME}`, `{file:PATH}`, `{col:NAME}` and
+    /// what the profile captures.
     pub url: String,
     /// Readiness probe: an `http://` URL that must answer 2xx, or none = a TCP connect to the target.
     pub ready: Option<String>,
@@ -115,10 +116,10 @@ impl StopSignal {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Connect {
     /// What is said over the transport.
-    pub profile: ProfileName,
-    /// JSON Pointer of the id.
-    pub id: String,
-    /// JSON Pointer of herd's number; none = the usual places.
+    pub profile: Spec,
+    /// JSON Pointer of the id; none = as the profile says.
+    pub id: Option<String>,
+    /// JSON Pointer of herd's number; none = as the profile says.
     pub seq: Option<String>,
     /// How the target's ids are compared.
     pub ids: IdKind,
@@ -126,6 +127,8 @@ pub struct Connect {
     pub contiguous: bool,
     /// Header lines `Name: value`, templates.
     pub headers: Vec<String>,
+    /// A CSV file whose row k holds client k's own values, `{col:NAME}` in templates.
+    pub clients_file: Option<PathBuf>,
     /// Local addresses to dial from, used in turn.
     pub source_ips: Vec<std::net::IpAddr>,
     /// First connects are spread evenly over this.

@@ -28,7 +28,7 @@ fn the_words_of_a_dial_come_from_the_templates() {
         ];
     })
     .unwrap();
-    let call = plan.call(ClientId(3), "a/b").unwrap();
+    let call = plan.call(ClientId(3), Some("a/b"), &[]).unwrap();
     assert_eq!(call.url.as_str(), "ws://127.0.0.1:8080/live?after=a%2Fb");
     let headers: HashMap<_, _> = call.headers.into_iter().collect();
     assert_eq!(headers["X-Client"], "c3");
@@ -38,7 +38,6 @@ fn the_words_of_a_dial_come_from_the_templates() {
 #[test]
 fn what_can_not_work_is_refused_before_the_run() {
     for (url, word) in [
-        ("wss://h/", "not supported yet"),
         ("http://h/", "ws://"),
         ("ws://u:p@h/", "as a header"),
         ("h:1", "ws://"),
