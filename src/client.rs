@@ -7,6 +7,7 @@ mod alarm;
 pub mod crew;
 mod dial;
 pub mod handle;
+mod hide;
 mod look;
 pub mod machine;
 pub mod numbers;
@@ -23,6 +24,7 @@ use self::machine::{Action, Dial, Input, Machine};
 use self::table::{Cursor, Guess};
 use crate::history::{Attempt, AttemptOutcome, Elapsed, Event};
 use crate::profile::{Fate, Talk};
+use crate::secrets::Secrets;
 use crate::transport::Opened;
 
 pub use crew::{Counts, Crew, OwnNumbers};
@@ -105,6 +107,7 @@ impl Client<'_> {
                 result = &mut dialling => result,
             }
         };
+        let result = result.map_err(|outcome| hide::outcome(outcome, || self.secrets()));
         let stopped = matches!(result, Err(AttemptOutcome::Aborted));
         if stopped && stamps.dialled.is_none() {
             return None;
@@ -174,6 +177,12 @@ impl Client<'_> {
         } else if !aborted {
             self.crew.counters.failed.fetch_add(1, Relaxed);
         }
+    }
+
+    /// What the server may repeat and nobody may write down.
+    fn secrets(&self) -> Secrets {
+        let run = self.crew.secrets();
+        hide::secrets(run, &self.crew.plan, self.handle.id())
     }
 
     fn status(&self, status: Status) {

@@ -1,6 +1,7 @@
 //! Scenario, seed and shard resolved: when, from where and with what words each client dials. Computed on demand, never
 //! stored per client, and the same in every shard. It knows no socket, no clock and no outcome.
 
+mod auth;
 mod columns;
 
 use std::net::{IpAddr, Ipv4Addr};
@@ -9,6 +10,7 @@ use std::time::Duration;
 
 use url::{Host, Url};
 
+use self::auth::{AUTHORIZATION, Auth};
 use self::columns::Columns;
 use crate::error::Error;
 use crate::history::{ClientId, Shard};
@@ -45,6 +47,7 @@ pub struct Plan {
     /// The profile's query pairs that the user's URL speaks for itself.
     spoken_for: Vec<String>,
     headers: Vec<(String, Template)>,
+    auth: Option<Auth>,
     columns: Columns,
     sources: Sources,
     port: Option<u16>,
@@ -82,6 +85,11 @@ impl Plan {
         let profile = compiled(scenario)?;
         let names: Vec<&str> = profile.names().collect();
         let headers = connect.headers.iter().map(|line| header(line, &names));
+        let mut headers = headers.collect::<Result<Vec<_>, _>>()?;
+        let protocols = connect.subprotocols.join(", ");
+        if !protocols.is_empty() {
+            headers.push(header(&format!("{SUBPROTOCOL}: {protocols}"), &names)?);
+        }
         let mut plan = Self {
             clients: scenario.clients,
             shard: scenario.shard,
@@ -89,7 +97,8 @@ impl Plan {
             ramp: connect.ramp,
             url: Template::compile(&scenario.target.url, &names)?,
             spoken_for: spoken_for(&scenario.target.url, &profile),
-            headers: headers.collect::<Result<_, _>>()?,
+            headers,
+            auth: Auth::new(connect)?,
             columns: own_columns(scenario, &profile)?,
             sources: Sources::Any,
             port,
@@ -171,10 +180,26 @@ impl Plan {
             named,
             ..self.values(client)
         };
-        Ok(Call {
-            url: self.address(&values)?,
-            headers: self.lines(&values)?,
-        })
+        let mut url = self.address(&values)?;
+        let mut headers = self.lines(&values)?;
+        let in_url = auth::taken_from(&mut url);
+        let given = headers
+            .iter()
+            .any(|(name, _)| name.eq_ignore_ascii_case(AUTHORIZATION));
+        let credential = self.auth.as_ref().map(|auth| auth.value(&values));
+        match (in_url, credential) {
+            (None, None) => {}
+            (Some(value), None) | (None, Some(value)) if !given => {
+                headers.push((AUTHORIZATION.into(), value));
+            }
+            _ => {
+                return Err(
+                    "the target is told twice who a client is; leave the URL's user, the user, the token or the header Authorization out"
+                        .into(),
+                );
+            }
+        }
+        Ok(Call { url, headers })
     }
 
     /// The user's URL, with the profile's path where it has none, and the profile's query pairs.
@@ -254,7 +279,7 @@ fn own_columns(scenario: &Scenario, profile: &Profile) -> Result<Columns, Error>
         return Ok(Columns::default());
     };
     let texts = templates(profile.spec()).chain([&*scenario.target.url]);
-    let texts = texts.chain(scenario.connect.headers.iter().map(String::as_str));
+    let texts = texts.chain(scenario.connect.texts());
     let mut wanted: Vec<&str> = texts.flat_map(columns).collect();
     wanted.sort_unstable();
     wanted.dedup();
@@ -278,12 +303,6 @@ fn parse_url(text: &str, transport: Transport) -> Result<Url, String> {
             "the target's scheme {:?} is not the profile's; write it like {example}",
             url.scheme()
         ));
-    }
-    if !url.username().is_empty() || url.password().is_some() {
-        return Err(
-            "the target's URL holds a user or password; send them as a header, such as `Authorization: Basic ..`"
-                .into(),
-        );
     }
     url.set_fragment(None);
     Ok(url)

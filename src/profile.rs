@@ -7,6 +7,7 @@
 pub mod after;
 mod compile;
 mod form;
+pub mod guess;
 pub mod spec;
 pub mod talk;
 

@@ -4,22 +4,27 @@
 //! no policy: when a dial is due was decided elsewhere.
 
 use std::net::IpAddr;
+use std::sync::Arc;
 use std::time::Duration;
+
+use tokio::net::TcpStream;
+use tokio::time::timeout;
 
 use crate::clock::Clock;
 use crate::history::{AttemptOutcome, Elapsed};
 use crate::plan::Call;
-use crate::transport::names::Names;
+use crate::transport::network::{Network, is_secure};
+use crate::transport::tls::Offer;
 use crate::transport::wire::Wire;
-use crate::transport::{Connection, Limits, Opened, safe, tcp, ws};
+use crate::transport::{Connection, Limits, Opened, ws};
 
 /// What is the same for every dial of a process.
 #[derive(Debug)]
 pub(super) struct Dialler {
     pub(super) clock: Clock,
-    pub(super) names: Names,
+    pub(super) network: Arc<Network>,
     pub(super) limits: Limits,
-    /// Of one TCP connect, and of one handshake.
+    /// Of one TCP connect, and of one handshake, TLS and all.
     pub(super) timeout: Duration,
 }
 
@@ -48,18 +53,39 @@ impl Dialler {
         let now = self.clock.now();
         stamps.dialled = Some(now);
         let call = call.map_err(|why| AttemptOutcome::Local(why.into()))?;
-        let addresses = self.names.addresses(&call.url, now).await.map_err(|e| {
-            let text = format!("the target's name can't be resolved: {e}");
-            AttemptOutcome::Local(safe(text.as_bytes(), 200))
-        })?;
-        let stream = tcp::connect(&addresses, source, self.timeout).await?;
-        stamps.connected = Some(self.clock.now());
-        let wire = Wire::Plain(stream);
-        let (ws, headers) =
-            ws::open(wire, &call.url, &call.headers, self.limits, self.timeout).await?;
+        let stream = self.network.reach(&call.url, source, Some(now)).await?;
+        let connected = self.clock.now();
+        stamps.connected = Some(connected);
+        let (wire, left) = self.secure(stream, &call, Offer::Http1, connected).await?;
+        let (ws, headers) = ws::open(wire, &call.url, &call.headers, self.limits, left).await?;
         Ok(Opened {
             connection: Connection::Ws(ws),
             headers,
         })
+    }
+
+    /// TLS, where the URL wants it, and how much of the limit it leaves for the rest of the handshake.
+    async fn secure(
+        &self,
+        stream: TcpStream,
+        call: &Call,
+        offer: Offer,
+        connected: Elapsed,
+    ) -> Result<(Wire, Duration), AttemptOutcome> {
+        if !is_secure(&call.url) {
+            return Ok((Wire::Plain(stream), self.timeout));
+        }
+        let shaking = self.network.secure(stream, &call.url, offer);
+        let wire = timeout(self.timeout, shaking).await.unwrap_or_else(|_| {
+            let why = format!("the TLS handshake had no end within {:?}", self.timeout);
+            Err(AttemptOutcome::Handshake {
+                status: None,
+                why: why.into(),
+            })
+        })?;
+        let left = self
+            .timeout
+            .saturating_sub(self.clock.now().since(connected));
+        Ok((wire, Duration::from_millis(left.as_millis() as u64)))
     }
 }

@@ -14,6 +14,7 @@ use super::Client;
 use super::alarm::Alarm;
 use super::crew::Resumes;
 use super::handle::{Order, Status};
+use super::hide;
 use super::machine::{Action, Input};
 use super::table::{Cursor, Known, Part, Token};
 use crate::history::{Cause, Elapsed};
@@ -84,6 +85,7 @@ impl Client<'_> {
     /// The session is over: records why, and asks the machine what comes next.
     async fn ended(&mut self, connection: Connection, cause: Cause) -> Option<Action> {
         let at = self.now();
+        let cause = hide::cause(cause, || self.secrets());
         let fate = self.fate(&cause);
         if fate == Fate::Reset {
             self.refused(at, &told(&cause));
@@ -249,9 +251,10 @@ impl Client<'_> {
 
     /// The server can't resume from the cursor: the next dial begins anew, or the client would be refused for ever.
     pub(super) fn refused(&mut self, at: Elapsed, text: &str) {
+        let text: Box<str> = self.secrets().redact(text).into();
         self.cursor = Cursor::None;
         let mut state = self.handle.lock();
-        state.recorder.resume_refused(at, text.into());
+        state.recorder.resume_refused(at, text);
         state.progress.last_reset = Some(at);
         state.progress.has_cursor = false;
     }
@@ -268,6 +271,7 @@ impl Client<'_> {
         if self.unread < most {
             self.unread += 1;
             let text = safe(payload.frame().bytes, bytes);
+            let text: Box<str> = self.secrets().redact(&text).into();
             let mut state = self.handle.lock();
             state.unread.get_or_insert_with(|| text.clone());
             state.recorder.unread(at, text);

@@ -4,6 +4,7 @@
 //! a key without effect is not, since a file may serve several targets. `scenario/resolve/{server,publish,policy}.rs` hold
 //! the parts with rules of their own.
 
+mod access;
 mod policy;
 mod profile;
 mod publish;
@@ -126,6 +127,10 @@ impl Draft {
             ),
             headers: self.headers(&draft.headers)?,
             clients_file: draft.clients_file.as_ref().map(|given| given.value.clone()),
+            subprotocols: self.subprotocols()?,
+            credentials: self.credentials()?,
+            tls: self.tls()?,
+            proxy: self.proxy()?,
             source_ips: draft
                 .source_ips
                 .iter()

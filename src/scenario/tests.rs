@@ -49,6 +49,8 @@ fn the_defaults_are_those_of_the_contract() {
     ids = "integer"
     contiguous = false
     headers = []
+    subprotocols = []
+    proxy = "env"
     source-ips = []
     ramp = "2s"
     timeout = "10s"
@@ -242,15 +244,15 @@ fn every_refusal_names_line_and_key_and_what_would_be_right() {
         "[targt]\nurl = \"ws://h\"",
         "[target]\nurl = 5",
         "[target]\nurl = \"\"",
-        "[target]\nurl = \"wss://h\"",
-        "[target]\nurl = \"https://h\"",
+        "[target]\nurl = \"wss://h\"\n[connect]\nprofile = \"sse\"",
+        "[target]\nurl = \"http://h\"\n[connect]\nprofile = \"after\"",
         "[target]\nurl = \"ftp://h\"",
         "[target]\nurl = \"ws://h/?after={afer}\"",
         "[target]\nurl = \"ws://h:{port}/\"",
         "[target]\nurl = \"ws://h:99999/\"",
         "[target]\nurl = \"ws://h/#x\"",
         "[target]\nserver-cmd = \" \"",
-        "[target]\nready = \"https://h/\"",
+        "[target]\nready = \"ftp://h/\"",
         "[target]\nstop-signal = \"HUP\"",
         "[target]\ngrace = 10",
         "[target]\ndefects = [\"lose-lives\"]",
@@ -313,15 +315,15 @@ fn every_refusal_names_line_and_key_and_what_would_be_right() {
     deploy.toml:1: targt: unknown field `targt`, expected one of `name`, `clients`, `seed`, `shard`, `target`, `connect`, `profile`, `backoff`, `outage`, `publish`, `checks`, `output`
     deploy.toml:2: target.url: invalid type: integer `5`, expected a string
     deploy.toml:2: target.url: not an address; write ws://host:port/path
-    deploy.toml:2: target.url: wss:// is not supported yet; use a ws:// address
-    deploy.toml:2: target.url: https:// is not supported yet; use an http:// address
+    deploy.toml:2: target.url: the profile sse speaks over an event stream; give the target's http:// address, or another profile (herd list profiles)
+    deploy.toml:2: target.url: the profile after speaks over a WebSocket; give the target's ws:// address, or another profile (herd list profiles)
     deploy.toml:2: target.url: not an address; write ws://host:port/path
     deploy.toml:2: target.url: {afer} is no placeholder here; herd knows {after}, {cursor}, {client}, {n}, {port}, {env:NAME}, {file:PATH}, {col:NAME}
     deploy.toml:2: target.url: {port} is the port that herd picks for --server-cmd, and there is none; write the port itself
     deploy.toml:2: target.url: not an address (invalid port number); write scheme://host:port/path
     deploy.toml:2: target.url: a #fragment is never sent; leave it out
     deploy.toml:2: target.server-cmd: the command is empty; write one that sh -c can run
-    deploy.toml:2: target.ready: https:// is not supported yet; use an http:// address
+    deploy.toml:2: target.ready: not an address; write http://host:port/path
     deploy.toml:2: target.stop-signal: unknown variant `HUP`, expected `TERM` or `KILL`
     deploy.toml:2: target.grace: 10 has no unit; write a duration with its unit, such as "500ms", "5s" or "10m"
     deploy.toml:2: target.defects: unknown defect "lose-lives"; did you mean lose-live? herd list defects shows all

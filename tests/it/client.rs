@@ -10,4 +10,4 @@
 mod coming_back;
 mod dialling;
 mod reading;
-mod rig;
+pub(crate) mod rig;

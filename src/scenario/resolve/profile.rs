@@ -102,7 +102,7 @@ impl Draft {
 
     /// Every column that is asked for has a file, and a file is asked for.
     pub(super) fn columns(&self, connect: &Connect, url: &str) -> Result<(), Error> {
-        let mut lines = connect.headers.iter().flat_map(|line| columns(line));
+        let mut lines = connect.texts().flat_map(columns);
         let mut frames = templates(&connect.profile).flat_map(columns);
         let wanted = columns(url).next().or_else(|| lines.next());
         let wanted = wanted.or_else(|| frames.next());

@@ -147,15 +147,7 @@ impl Draft {
         let Given { value, origin } = given;
         let (scheme, _) = value.split_once("://").unwrap_or_default();
         match scheme.to_ascii_lowercase().as_str() {
-            "ws" | "http" => {}
-            "wss" => {
-                let what = "wss:// is not supported yet; use a ws:// address";
-                return Err(self.refuse(origin, what));
-            }
-            "https" => {
-                let what = "https:// is not supported yet; use an http:// address";
-                return Err(self.refuse(origin, what));
-            }
+            "ws" | "wss" | "http" | "https" => {}
             _ => return Err(self.refuse(origin, "not an address; write ws://host:port/path")),
         }
         let known: Vec<&str> = TARGET.into_iter().chain(profile.names()).collect();
@@ -175,11 +167,7 @@ impl Draft {
     pub(super) fn own_url(&self, given: &Given<String>, owner: Owner) -> Result<(), Error> {
         let (scheme, _) = given.value.split_once("://").unwrap_or_default();
         match scheme.to_ascii_lowercase().as_str() {
-            "http" => self.template(given, &OWN, owner),
-            "https" => {
-                let what = "https:// is not supported yet; use an http:// address";
-                Err(self.refuse(&given.origin, what))
-            }
+            "http" | "https" => self.template(given, &OWN, owner),
             _ => Err(self.refuse(&given.origin, "not an address; write http://host:port/path")),
         }
     }
