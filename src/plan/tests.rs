@@ -29,7 +29,7 @@ fn the_words_of_a_dial_come_from_the_templates() {
         ];
     })
     .unwrap();
-    let call = plan.call(ClientId(3), "a/b").unwrap();
+    let call = plan.call(ClientId(3), Some("a/b"), &[]).unwrap();
     assert_eq!(call.url.as_str(), "ws://127.0.0.1:8080/live?after=a%2Fb");
     let headers: HashMap<_, _> = call.headers.into_iter().collect();
     assert_eq!(headers["X-Client"], "c3");
@@ -63,7 +63,9 @@ fn authorization(url: &str, change: impl FnOnce(&mut Scenario)) -> Result<String
         s.target.url = url.into();
         change(s);
     });
-    let call = plan.map_err(|e| e.to_string())?.call(ClientId(2), "")?;
+    let call = plan
+        .map_err(|e| e.to_string())?
+        .call(ClientId(2), None, &[])?;
     assert!(call.url.username().is_empty() && call.url.password().is_none());
     let mut found = call
         .headers
@@ -106,7 +108,7 @@ fn a_client_says_once_who_it_is() {
 #[test]
 fn subprotocols_are_offered_in_one_header() {
     let plan = plan(|s| s.connect.subprotocols = vec!["a".into(), "b".into()]).unwrap();
-    let headers = plan.call(ClientId(1), "").unwrap().headers;
+    let headers = plan.call(ClientId(1), None, &[]).unwrap().headers;
     assert_eq!(headers, [("Sec-WebSocket-Protocol".into(), "a, b".into())]);
 }
 
