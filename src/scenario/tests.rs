@@ -1,5 +1,7 @@
 //! What a file comes to, and what is refused: each row is a rule.
 
+mod profiles;
+
 use std::collections::BTreeSet;
 use std::path::Path;
 
