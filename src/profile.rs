@@ -4,22 +4,28 @@
 //! frame means, which is the same for every client ([`Profile::decode`]), and what a client says ([`Talk`]). It knows no
 //! socket, no clock and no history.
 
-pub mod after;
+pub mod about;
 mod compile;
+mod decode;
+mod digest;
+mod extract;
 mod form;
 pub mod guess;
+mod json;
+mod matcher;
+pub mod sample;
+mod source;
 pub mod spec;
 pub mod talk;
 
 use std::fmt;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
 use crate::history::{Duplicates, IdKind};
 use crate::template::{Place, Template, Values};
-use crate::transport::Frame;
 
-pub use after::After;
 pub use spec::Spec;
 pub use talk::{Talk, Turn};
 
@@ -205,7 +211,16 @@ pub struct Profile {
     names: Vec<String>,
     query: Vec<(String, Template)>,
     headers: Vec<(String, Template)>,
-    after: After,
+    steps: Vec<talk::Step>,
+    timeout: Duration,
+    decoding: decode::Decoding,
+    rules: Vec<decode::Rule>,
+    event: decode::Extract,
+    beat: talk::Beat,
+    /// Captures that must not change, by their places.
+    changed: Vec<usize>,
+    status: compile::Codes,
+    close: compile::Codes,
 }
 
 impl Profile {
@@ -269,25 +284,16 @@ impl Profile {
         filled(&self.headers, values, Place::Header)
     }
 
-    /// Reads a frame into what its parts mean. The same frame on the same kind of session always means the same.
-    #[must_use]
-    pub fn decode(&self, frame: Frame<'_>, carried: Carried) -> Vec<Decoded> {
-        let _ = carried;
-        self.after.decode(frame)
-    }
-
-    /// What the status of a refused handshake asks for.
+    /// What the status of an answer that opened no session asks for.
     #[must_use]
     pub fn after_status(&self, status: u16) -> Fate {
-        let _ = status;
-        Fate::Reconnect
+        self.status.fate(status)
     }
 
     /// What the end of a session asks for; none = without a close frame.
     #[must_use]
     pub fn after_close(&self, code: Option<u16>) -> Fate {
-        let _ = code;
-        Fate::Reconnect
+        code.map_or(Fate::Reconnect, |code| self.close.fate(code))
     }
 }
 
@@ -301,3 +307,6 @@ fn filled<'a>(
     };
     pairs.iter().filter_map(whole).collect()
 }
+
+#[cfg(test)]
+mod tests;

@@ -56,7 +56,11 @@ impl Dialler {
         let stream = self.network.reach(&call.url, source, Some(now)).await?;
         let connected = self.clock.now();
         stamps.connected = Some(connected);
-        let (wire, left) = self.secure(stream, &call, Offer::Http1, connected).await?;
+        let offer = match call.url.scheme() {
+            "https" => Offer::Http2,
+            _ => Offer::Http1,
+        };
+        let (wire, left) = self.secure(stream, &call, offer, connected).await?;
         let (ws, headers) = ws::open(wire, &call.url, &call.headers, self.limits, left).await?;
         Ok(Opened {
             connection: Connection::Ws(ws),

@@ -1,14 +1,13 @@
-//! A profile as it is written: the form of its TOML, of the built-in ones too. Nothing is checked here but names and
-//! kinds (`profile/compile.rs` does the rest), and nothing is read by it.
+//! A profile as it is written: the form of its TOML. Nothing is checked here but names and kinds (`profile/compile.rs`
+//! does the rest), and nothing is read by it.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use serde::de::Error as _;
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde::{Deserialize, Serialize};
 
+use super::Transport;
 use super::form::{is_default, one_or_many, time};
-use super::{ProfileName, Refusal, Transport};
 use crate::history::{Duplicates, IdKind};
 
 /// A protocol: what is said over a transport and how frames are read.
@@ -201,7 +200,7 @@ pub enum Class {
     CaughtUp,
     /// The client must reload.
     Reset,
-    /// The server refuses to resume.
+    /// The server refuses to resume; the next session asks without a cursor.
     ResumeError,
     /// The server ends the session.
     Fatal,
@@ -241,8 +240,9 @@ pub enum Json {
     Maybe,
 }
 
-/// Where in an event things stand: JSON Pointers (in which `-1` is the last element), `sse:id`, `group:NAME` of the
-/// rule's `raw`, or several of them in braces with text between: `"{/offset}/{/stream}"`.
+/// Where in an event things stand: JSON Pointers (in which `-1` is the last element), `text:` and a pointer to what must be
+/// a string, `sse:id`, `group:NAME` of the rule's `raw`, or several of them in braces with text between:
+/// `"{/offset}/{/stream}"`.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct Extract {
@@ -252,9 +252,10 @@ pub struct Extract {
     /// herd's number; the first of these that holds one.
     #[serde(skip_serializing_if = "is_default", deserialize_with = "one_or_many")]
     pub seq: Vec<String>,
-    /// What is sent back to resume; the id where nothing is said. An event that holds none leaves the cursor as it was.
-    #[serde(skip_serializing_if = "is_default")]
-    pub cursor: Option<String>,
+    /// What is sent back to resume; the id where nothing is said. The first of these that is there; the word `id` is the
+    /// id. An event that holds none leaves the cursor as it was.
+    #[serde(skip_serializing_if = "is_default", deserialize_with = "one_or_many")]
+    pub cursor: Vec<String>,
     /// What must rise, where that isn't the id.
     #[serde(skip_serializing_if = "is_default")]
     pub order: Option<String>,
@@ -348,61 +349,4 @@ pub struct Recipe {
     /// Whether the same body sent twice is stored once.
     #[serde(skip_serializing_if = "is_default")]
     pub idempotent: bool,
-}
-
-impl Spec {
-    /// A built-in one.
-    #[must_use]
-    pub fn builtin(name: ProfileName) -> Self {
-        // A test reads all of them.
-        Self::parse(name.source()).unwrap_or_default()
-    }
-
-    /// Reads the text of a profile: the keys of a scenario's `[profile]`, without that line.
-    ///
-    /// # Errors
-    /// What TOML says against it, with the key where it knows one.
-    pub fn parse(text: &str) -> Result<Self, Refusal> {
-        toml::from_str(text).map_err(|e: toml::de::Error| Refusal {
-            key: String::new(),
-            why: e.message().trim_end().to_owned(),
-        })
-    }
-}
-
-/// `base` is replaced by what it names, so that it is no field.
-impl<'de> Deserialize<'de> for Spec {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let mut given = toml::Table::deserialize(deserializer)?;
-        let table = match given.remove("base") {
-            None => given,
-            Some(base) => {
-                let base = ProfileName::deserialize(base)
-                    .map_err(|e| D::Error::custom(format!("base: {}", e.message())))?;
-                let mut table: toml::Table =
-                    toml::from_str(base.source()).map_err(D::Error::custom)?;
-                lay(&mut table, given);
-                table
-            }
-        };
-        Self::deserialize(table).map_err(|e| D::Error::custom(e.to_string().trim_end()))
-    }
-}
-
-impl Serialize for Spec {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        Self::serialize(self, serializer)
-    }
-}
-
-/// Lays a table over another.
-fn lay(under: &mut toml::Table, over: toml::Table) {
-    for (key, value) in over {
-        match (under.get_mut(&key), value) {
-            (Some(toml::Value::Table(under)), toml::Value::Table(over)) => lay(under, over),
-            (_, value) => {
-                under.insert(key, value);
-            }
-        }
-    }
 }

@@ -161,7 +161,7 @@ fn a_resolved_scenario_renders_to_toml_that_loads_to_the_same() {
         "[backoff]\npreset = \"exponential\"\nbase = \"500ms\"\nfactor = 1.5\ncap = \"20s\"\nmax-attempts = 3",
         "[backoff]\npreset = \"fixed\"\ndelay = \"2s\"\njitter = \"10%\"",
         "[backoff]\npreset = \"immediate\"",
-        "[connect]\nheaders = [\"X: 1\"]\nsource-ips = [\"127.0.0.2\", \"::1\"]\nseq = \"/n\"\nids = \"integer\"\ncontiguous = true\nmax-message = \"1k\"\n[output]\ndir = \"out\"\nformats = []",
+        "[connect]\nheaders = [\"X: 1\"]\nbearer = \"{env:T}\"\nsubprotocols = [\"a\"]\ncacert = \"c\"\ncert = \"d\"\nproxy = \"none\"\nsource-ips = [\"127.0.0.2\", \"::1\"]\nseq = \"/n\"\nids = \"integer\"\ncontiguous = true\nmax-message = \"1k\"\n[output]\ndir = \"out\"\nformats = []",
     ];
     for file in files {
         let scenario = loaded(file);
@@ -177,7 +177,7 @@ fn a_resolved_scenario_renders_to_toml_that_loads_to_the_same() {
 fn what_is_stored_holds_no_literal_secret_and_still_loads() {
     let scenario = loaded(
         "[target]\nurl = \"ws://u:hush@h/?token=hush&k={env:K}&a={after}\"\nready = \"http://h/?hush\"\n\
-         [connect]\nheaders = [\"Cookie: hush\"]\n\
+         [connect]\nheaders = [\"Cookie: hush\"]\nuser = \"hush:{env:P}\"\nproxy = \"http://u:hush@p:1\"\n\
          [publish]\nurl = \"http://hush@h/\"\nheaders = [\"Authorization: Bearer hush\"]",
     );
     assert!(scenario.to_toml().contains("hush"));
@@ -254,7 +254,7 @@ fn every_refusal_names_line_and_key_and_what_would_be_right() {
         "[target]\nurl = \"ws://h:99999/\"",
         "[target]\nurl = \"ws://h/#x\"",
         "[target]\nserver-cmd = \" \"",
-        "[target]\nready = \"ftp://h/\"",
+        "[target]\nready = \"wss://h/\"",
         "[target]\nstop-signal = \"HUP\"",
         "[target]\ngrace = 10",
         "[target]\ndefects = [\"lose-lives\"]",
@@ -262,6 +262,12 @@ fn every_refusal_names_line_and_key_and_what_would_be_right() {
         "[target]\nkeep = 0",
         "[connect]\nid = \"id\"",
         "[connect]\nheaders = [\"Cookie\"]",
+        "[connect]\ninsecure = true\ncacert = \"ca.pem\"",
+        "[connect]\nkey = \"k.pem\"",
+        "[connect]\nuser = \"hush:hush\"\nbearer = \"hush\"",
+        "[connect]\nbearer = \"\"",
+        "[connect]\nsubprotocols = [\"a,b\"]",
+        "[connect]\nproxy = \"socks5://u:hush@h:1\"",
         "[connect]\nsource-ips = [\"localhost\"]",
         "[connect]\nids = \"opaque\"\ncontiguous = true",
         "[connect]\ntimeout = \"0s\"",
@@ -333,6 +339,12 @@ fn every_refusal_names_line_and_key_and_what_would_be_right() {
     deploy.toml:2: target.keep: 0 would keep nothing to replay; use 1 or more
     deploy.toml:2: connect.id: not a JSON Pointer (RFC 6901); write for example "/id" or "/data/id"
     deploy.toml:2: connect.headers: not a header; write "Name: value"
+    deploy.toml:2: connect.insecure: contradicts connect.cacert (deploy.toml:3): whoever believes everybody needs no authority; leave one out
+    deploy.toml:2: connect.key: a key is no use without its certificate; add connect.cert (--cert)
+    deploy.toml:2: connect.user: contradicts connect.bearer (deploy.toml:3): a client says once who it is; leave one out
+    deploy.toml:2: connect.bearer: nothing that a header can hold; write the text itself, {env:NAME} or {file:PATH}
+    deploy.toml:2: connect.subprotocols: not a subprotocol's name; write it without spaces and commas, one by one
+    deploy.toml:2: connect.proxy: not a proxy; write http://HOST:PORT, "env" for the environment's or "none"
     deploy.toml:2: connect.source-ips: "localhost" is not an IP address; write for example "127.0.0.2"
     deploy.toml:3: connect.contiguous: only integers can be without holes; say ids = "integer", or leave it out
     deploy.toml:2: connect.timeout: no time at all is left; use more than 0s

@@ -9,6 +9,7 @@
 
 mod coming_back;
 mod dialling;
+mod frames;
 mod reading;
 pub(crate) mod rig;
 mod talking;

@@ -73,7 +73,7 @@ async fn a_certificate_is_believed_or_refused_with_a_reason() {
         (
             Shows::Good,
             &unknown,
-            "not signed by a known authority; use --cacert FILE or -k",
+            "not signed by a known authority, only by one of the same name; use --cacert FILE or -k",
         ),
         (Shows::Expired, &known, "expired at 2002-02-03T00:00:00Z"),
         (
