@@ -204,7 +204,9 @@ impl Client<'_> {
             ..plan.values(self.handle.id())
         };
         let turn = self.talk.tick(plan.profile(), at.duration(), &values);
-        speak(connection, turn)
+        let silent = turn.end.is_some() && !self.talk.is_opening(plan.profile());
+        let end = speak(connection, turn);
+        if silent { Some(Cause::Heartbeat) } else { end }
     }
 
     fn event(&mut self, at: Elapsed, known: Known, token: Option<&Arc<Token>>) {

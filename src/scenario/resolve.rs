@@ -33,11 +33,14 @@ impl Draft {
     pub fn resolve(&self, fresh_seed: u64) -> Result<Scenario, Error> {
         let mut implied = Vec::new();
         let owner = self.owner()?;
-        let profile = self.profile()?;
+        let (spec, profile) = self.profile()?;
         let target = self.target(owner, &profile, &mut implied)?;
         let trigger = self.trigger(owner, &mut implied)?;
         let publish = self.publication(owner, &profile, &mut implied)?;
-        let connect = self.connect(owner, &profile, publish.source())?;
+        let connect = Connect {
+            profile: spec,
+            ..self.connect(owner, &profile, publish.source())?
+        };
         self.columns(&connect, &target.url)?;
         let clients = self.count(&self.clients, 1..=MAX_CLIENTS, 1_000)?;
         Ok(Scenario {

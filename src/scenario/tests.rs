@@ -1,5 +1,7 @@
 //! What a file comes to, and what is refused: each row is a rule.
 
+mod profiles;
+
 use std::collections::BTreeSet;
 use std::path::Path;
 
@@ -252,7 +254,7 @@ fn every_refusal_names_line_and_key_and_what_would_be_right() {
         "[target]\nurl = \"ws://h:99999/\"",
         "[target]\nurl = \"ws://h/#x\"",
         "[target]\nserver-cmd = \" \"",
-        "[target]\nready = \"ftp://h/\"",
+        "[target]\nready = \"wss://h/\"",
         "[target]\nstop-signal = \"HUP\"",
         "[target]\ngrace = 10",
         "[target]\ndefects = [\"lose-lives\"]",

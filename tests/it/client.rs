@@ -12,3 +12,4 @@ mod dialling;
 mod frames;
 mod reading;
 pub(crate) mod rig;
+mod talking;

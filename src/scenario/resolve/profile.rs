@@ -8,8 +8,9 @@ use crate::error::Error;
 use crate::profile::{Pointers, Profile, ProfileName, Refusal, Spec, Transport};
 
 impl Draft {
-    /// The profile, compiled: every mistake in it ends here, although the run compiles it again.
-    pub(super) fn profile(&self) -> Result<Profile, Error> {
+    /// The profile as it was named or written, and compiled: every mistake in it ends here, although the run compiles it
+    /// again.
+    pub(super) fn profile(&self) -> Result<(Spec, Profile), Error> {
         let spec = match (&self.profile, &self.connect.profile) {
             (Some(table), named) => self.written(table, named)?,
             (None, Some(named)) => Spec::builtin(named.value),
@@ -22,7 +23,7 @@ impl Draft {
         let profile =
             Profile::compile(&spec, &pointers).map_err(|refusal| self.refuse_profile(&refusal))?;
         self.fits(&profile)?;
-        Ok(profile)
+        Ok((spec, profile))
     }
 
     /// What the target's scheme stands for.
