@@ -154,7 +154,7 @@ fn parse_url(text: &str) -> Result<Url, String> {
         )
     })?;
     match url.scheme() {
-        "ws" => {}
+        "ws" | "http" => {}
         "wss" => {
             return Err("wss:// is not supported yet; put a ws:// address of the target".into());
         }
