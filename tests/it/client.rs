@@ -11,3 +11,4 @@ mod coming_back;
 mod dialling;
 mod reading;
 mod rig;
+mod streams;
