@@ -7,6 +7,7 @@
 mod archive;
 mod conductor;
 pub mod network;
+mod note;
 mod phases;
 mod prepare;
 mod progress;

@@ -13,7 +13,7 @@ use crate::backoff::Backoff;
 use crate::clock::Clock;
 use crate::history::{Elapsed, Seq, Source};
 use crate::plan::Plan;
-use crate::profile::{After, ProfileName};
+use crate::profile::{Pointers, Profile, Spec};
 use crate::scenario::Scenario;
 use crate::secrets::Secrets;
 use crate::transport::Limits;
@@ -89,12 +89,12 @@ impl Crew {
         own: OwnNumbers,
     ) -> Self {
         let connect = &scenario.connect;
-        let profile = match connect.profile {
-            ProfileName::After => After {
-                id: connect.id.clone(),
-                seq: connect.seq.clone(),
-            },
+        let pointers = Pointers {
+            id: Some(connect.id.clone()),
+            seq: connect.seq.clone(),
         };
+        let profile = Profile::compile(&Spec::builtin(connect.profile), &pointers)
+            .expect("a test compiles every built-in profile");
         let handles: Vec<_> = plan.clients().map(|id| Arc::new(Handle::new(id))).collect();
         let counters = Counters::default();
         counters.connecting.store(handles.len() as u32, Relaxed);

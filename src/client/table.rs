@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use xxhash_rust::xxh3::xxh3_128;
 
 use crate::history::{Event, EventIx, IdKind, Seq};
-use crate::profile::{After, Decoded};
+use crate::profile::{Carried, Decoded, Profile};
 use crate::transport::Frame;
 
 /// Frames that are remembered; the oldest is forgotten first. Where every client gets other frames, this is the bound.
@@ -21,7 +21,7 @@ const MOST_PARTS: usize = 64;
 /// The table; shared by all clients.
 #[derive(Debug)]
 pub struct EventTable {
-    profile: After,
+    profile: Profile,
     ids: IdKind,
     remembered: usize,
     frames: RwLock<Frames>,
@@ -105,7 +105,7 @@ struct Events {
 impl EventTable {
     /// An empty table for a profile whose ids are of this kind.
     #[must_use]
-    pub fn new(profile: After, ids: IdKind) -> Self {
+    pub fn new(profile: Profile, ids: IdKind) -> Self {
         Self {
             profile,
             ids,
@@ -182,7 +182,7 @@ impl EventTable {
     }
 
     fn decode(&self, frame: Frame<'_>) -> (Parts, bool) {
-        let decoded = self.profile.decode(frame);
+        let decoded = self.profile.decode(frame, Carried::Nothing);
         let mut events = self.lock();
         let mut parts: Vec<Part> = decoded
             .into_iter()
@@ -209,10 +209,11 @@ impl EventTable {
             Known { event, seq, rank }
         };
         match decoded {
-            Decoded::Event { id, seq, digest } => Some(Part::Event(known(id, seq, digest))),
+            Decoded::Event(read) => Some(Part::Event(known(read.id, read.seq, read.digest))),
             Decoded::Reset { id } => Some(Part::Reset(known(id, None, 0))),
             Decoded::CaughtUp => Some(Part::CaughtUp),
-            Decoded::Ignored => None,
+            Decoded::Cursor(_) | Decoded::Ignored => None,
+            Decoded::ResumeRefused(_) | Decoded::Fatal(_) => None,
             Decoded::Unread(_) => Some(Part::Unread),
         }
     }

@@ -12,6 +12,7 @@ use tokio::sync::watch as signal;
 use tokio::task::JoinSet;
 
 use super::archive::{Archive, Sources};
+use super::note;
 use super::progress::{Phase, Progress};
 use super::start::{self, Started};
 use super::watch::{self, Cut, Needed, Patience, Standing};
@@ -112,6 +113,8 @@ impl Outage {
 
 pub(super) struct Conductor<'a> {
     pub(super) scenario: &'a Scenario,
+    /// The profile's name.
+    pub(super) profile: &'a str,
     pub(super) clock: Clock,
     pub(super) crew: Arc<Crew>,
     pub(super) publisher: Option<Publisher>,
@@ -174,6 +177,7 @@ pub(super) async fn conduct(
     let outage = None;
     let conductor = Conductor {
         scenario,
+        profile: &header.terms.profile,
         clock,
         crew,
         publisher,
@@ -318,15 +322,14 @@ impl Conductor<'_> {
                     _ => {}
                 }
             }
+            Step::Killed { at, grace } => {
+                let open = watch::open_at(&self.crew, at);
+                let text = note::killed(grace, open);
+                self.note(at, text);
+            }
             Step::NeverReady { at, why } => {
                 let why = self.crew.secrets().redact(&why).into_owned();
-                self.progress.say(&why);
-                self.sources.mark(
-                    at,
-                    Mark::Note {
-                        text: why.clone().into(),
-                    },
-                );
+                self.note(at, why.clone());
                 match &mut self.outage {
                     Some(outage) => {
                         outage.never = true;
@@ -349,6 +352,13 @@ impl Conductor<'_> {
             Step::Broken(e) => return Err(Stopped::Broken(e)),
         }
         Ok(())
+    }
+
+    /// Says something on the way that the reports show too.
+    pub(super) fn note(&mut self, at: Elapsed, text: String) {
+        let text = self.crew.secrets().redact(&text).into_owned();
+        self.progress.say(&text);
+        self.sources.mark(at, Mark::Note { text: text.into() });
     }
 
     pub(super) fn needed(&self) -> Needed {

@@ -49,6 +49,7 @@ fn help_shows_the_commands_and_the_exit_codes() {
       report       Render recorded histories again
       serve        The reference server alone
       list         Show what can be named
+      profile      Try a profile on recorded frames
       init         Write a commented scenario file with every key and its default
       completions  Write completions for a shell to stdout
       man          Write the manual page to stdout
@@ -208,7 +209,7 @@ fn no_arguments_at_all_is_a_usage_error_that_shows_the_help() {
 fn lists_are_json_arrays_of_named_things() {
     let wanted = [
         ("presets", "full-jitter", "policy"),
-        ("profiles", "after", "summary"),
+        ("profiles", "after", "tested"),
         ("triggers", "child", "summary"),
         ("checks", "reconnect-spread", "default"),
         ("formats", "json", "files"),

@@ -23,7 +23,15 @@ const TABLE: &[(&str, May)] = &[
     ("template", Only(&[])),
     ("secrets", Only(&[])),
     ("transport", Only(&["history", "secrets"])),
-    ("profile", Only(&["transport"])),
+    (
+        "profile",
+        Only(&[
+            "transport",
+            "template",
+            "history::IdKind",
+            "history::Duplicates",
+        ]),
+    ),
     ("client::machine", Only(&["backoff", "profile", "history"])),
     (
         "client",

@@ -3,10 +3,13 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::profile::{Pointers, ProfileName, Spec};
 use crate::transport::Kind;
 
 fn table(ids: IdKind) -> EventTable {
-    EventTable::new(After::default(), ids)
+    let spec = Spec::builtin(ProfileName::After);
+    let profile = Profile::compile(&spec, &Pointers::default()).unwrap();
+    EventTable::new(profile, ids)
 }
 
 fn read(table: &EventTable, frame: &str, guess: &mut Guess) -> Vec<Part> {

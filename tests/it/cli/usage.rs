@@ -17,7 +17,7 @@ fn usage_errors_end_in_2_and_say_what_would_be_right() {
         &["run", "--shard", "3/2"],
         &["run", "-c", "2", "--shard", "1/3"],
         &["run", "--backoff", "ful-jitter"],
-        &["run", "--profile", "socketio"],
+        &["run", "--profile", "socketoi"],
         &["run", "--delivery", "twice"],
         &["run", "--format", "pdf"],
         &["run", "--rate", "0/s"],
@@ -78,8 +78,8 @@ fn usage_errors_end_in_2_and_say_what_would_be_right() {
         --shard: 2 clients can't fill 3 shards; use fewer shards or more clients
     run --backoff ful-jitter
         invalid value 'ful-jitter' for '--backoff <PRESET>'
-    run --profile socketio
-        invalid value 'socketio' for '--profile <NAME>'
+    run --profile socketoi
+        invalid value 'socketoi' for '--profile <NAME>'
     run --delivery twice
         invalid value 'twice' for '--delivery <MODE>'
     run --format pdf
