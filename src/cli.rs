@@ -3,6 +3,7 @@
 //! This file and its leaves are the only ones that know clap, and they do nothing: no run, no print, no exit. A leaf holds
 //! one command: `cli/run.rs` the options of a run and how they lie over a scenario, `cli/list.rs` the lists.
 
+mod access;
 mod help;
 mod list;
 mod run;

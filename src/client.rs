@@ -6,6 +6,7 @@
 pub mod crew;
 mod dial;
 pub mod handle;
+mod hide;
 mod look;
 pub mod machine;
 pub mod numbers;
@@ -24,6 +25,7 @@ use self::machine::{Action, Dial, Input, Machine};
 use self::table::{Guess, Known, Part};
 use crate::history::{Attempt, AttemptOutcome, Cause, Elapsed, Source};
 use crate::plan::Call;
+use crate::secrets::Secrets;
 use crate::transport::{Connection, Opened, Payload, safe};
 
 pub use crew::{Counts, Crew, OwnNumbers};
@@ -108,6 +110,7 @@ impl Client<'_> {
                 result = &mut dialling => result,
             }
         };
+        let result = result.map_err(|outcome| hide::outcome(outcome, || self.secrets()));
         let stopped = matches!(result, Err(AttemptOutcome::Aborted));
         if stopped && stamps.dialled.is_none() {
             return None;
@@ -168,6 +171,7 @@ impl Client<'_> {
             }
         };
         let at = self.now();
+        let cause = hide::cause(cause, || self.secrets());
         self.handle.lock().recorder.closed(at, cause.clone());
         if cause == Cause::Herd {
             connection
@@ -262,10 +266,17 @@ impl Client<'_> {
         if self.unread < most {
             self.unread += 1;
             let text = safe(payload.frame().bytes, bytes);
+            let text: Box<str> = self.secrets().redact(&text).into();
             let mut state = self.handle.lock();
             state.unread.get_or_insert_with(|| text.clone());
             state.recorder.unread(at, text);
         }
+    }
+
+    /// What the server may repeat and nobody may write down.
+    fn secrets(&self) -> Secrets {
+        let run = self.crew.secrets();
+        hide::secrets(run, &self.crew.plan, self.handle.id())
     }
 
     fn status(&self, status: Status) {

@@ -1,11 +1,14 @@
 //! Scenario, seed and shard resolved: when, from where and with what words each client dials. Computed on demand, never
 //! stored per client, and the same in every shard. It knows no socket, no clock and no outcome.
 
+mod auth;
+
 use std::net::{IpAddr, Ipv4Addr};
 use std::time::Duration;
 
 use url::{Host, Url};
 
+use self::auth::{AUTHORIZATION, Auth};
 use crate::error::Error;
 use crate::history::{ClientId, Shard};
 use crate::scenario::Scenario;
@@ -34,6 +37,7 @@ pub struct Plan {
     ramp: Duration,
     url: Template,
     headers: Vec<(String, Template)>,
+    auth: Option<Auth>,
     sources: Sources,
     port: Option<u16>,
 }
@@ -67,13 +71,19 @@ impl Plan {
     /// that is malformed or the handshake's own.
     pub fn new(scenario: &Scenario, port: Option<u16>) -> Result<Self, Error> {
         let headers = scenario.connect.headers.iter().map(|line| header(line));
+        let mut headers = headers.collect::<Result<Vec<_>, _>>()?;
+        let protocols = scenario.connect.subprotocols.join(", ");
+        if !protocols.is_empty() {
+            headers.push(header(&format!("Sec-WebSocket-Protocol: {protocols}"))?);
+        }
         let mut plan = Self {
             clients: scenario.clients,
             shard: scenario.shard,
             seed: scenario.seed,
             ramp: scenario.connect.ramp,
             url: Template::parse(&scenario.target.url)?,
-            headers: headers.collect::<Result<_, _>>()?,
+            headers,
+            auth: Auth::new(&scenario.connect)?,
             sources: Sources::Any,
             port,
         };
@@ -139,10 +149,26 @@ impl Plan {
             }
             Ok((name.clone(), value))
         });
-        Ok(Call {
-            url: parse_url(&self.url.expand(&values, Place::Url))?,
-            headers: headers.collect::<Result<_, _>>()?,
-        })
+        let mut headers = headers.collect::<Result<Vec<_>, _>>()?;
+        let mut url = parse_url(&self.url.expand(&values, Place::Url))?;
+        let in_url = auth::taken_from(&mut url);
+        let given = headers
+            .iter()
+            .any(|(name, _)| name.eq_ignore_ascii_case(AUTHORIZATION));
+        let credential = self.auth.as_ref().map(|auth| auth.value(&values));
+        match (in_url, credential) {
+            (None, None) => {}
+            (Some(value), None) | (None, Some(value)) if !given => {
+                headers.push((AUTHORIZATION.into(), value));
+            }
+            _ => {
+                return Err(
+                    "the target is told twice who a client is; leave the URL's user, the user, the token or the header Authorization out"
+                        .into(),
+                );
+            }
+        }
+        Ok(Call { url, headers })
     }
 }
 
@@ -154,21 +180,12 @@ fn parse_url(text: &str) -> Result<Url, String> {
         )
     })?;
     match url.scheme() {
-        "ws" | "http" => {}
-        "wss" => {
-            return Err("wss:// is not supported yet; put a ws:// address of the target".into());
-        }
+        "ws" | "wss" | "http" | "https" => {}
         other => {
             return Err(format!(
-                "the target's scheme {other:?} is none of ws://; use ws://"
+                "the target's scheme {other:?} is none of ws, wss, http and https; use one of them"
             ));
         }
-    }
-    if !url.username().is_empty() || url.password().is_some() {
-        return Err(
-            "the target's URL holds a user or password; send them as a header, such as `Authorization: Basic ..`"
-                .into(),
-        );
     }
     url.set_fragment(None);
     Ok(url)

@@ -4,6 +4,7 @@
 //! protocol under `profile/`.
 
 pub mod after;
+pub mod guess;
 
 use serde::{Deserialize, Serialize};
 

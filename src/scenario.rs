@@ -7,6 +7,7 @@
 mod draft;
 mod render;
 mod resolve;
+mod secrets;
 mod template;
 #[cfg(test)]
 mod tests;
@@ -20,12 +21,13 @@ use serde::{Deserialize, Serialize};
 use crate::backoff::Backoff;
 use crate::history::{DeliveryMode, IdKind, PolicySource, Shard, Source};
 use crate::profile::ProfileName;
+use crate::transport::tls;
 
 pub use draft::Draft;
 pub(crate) use draft::{BackoffDraft, lay};
 pub(crate) use render::backoff_table;
 pub use template::masked;
-pub(crate) use template::masked_header;
+pub(crate) use template::{hidden, masked_header};
 pub(crate) use words::{Count, Ip, Peak, Rate, ShardOf, Time, word};
 
 /// A scenario file with every key, its default and what it means; `herd init` writes it.
@@ -67,7 +69,7 @@ pub struct Target {
     pub server: Server,
     /// The clients' URL, a template: `{after}`, `{client}`, `{n}`, `{port}`, `{env:NAME}`, `{file:PATH}`.
     pub url: String,
-    /// Readiness probe: an `http://` URL that must answer 2xx, or none = a TCP connect to the target.
+    /// Readiness probe: an `http://` or `https://` URL that must answer 2xx, or none = a TCP connect to the target.
     pub ready: Option<String>,
     /// How long the server may take to be ready at first.
     pub ready_limit: Duration,
@@ -126,6 +128,14 @@ pub struct Connect {
     pub contiguous: bool,
     /// Header lines `Name: value`, templates.
     pub headers: Vec<String>,
+    /// Subprotocols to offer, of which the server must choose one; none = it must choose none.
+    pub subprotocols: Vec<String>,
+    /// Who a client says it is.
+    pub credentials: Option<Credentials>,
+    /// Whom TLS believes and what herd shows of itself; for publisher and probe as well.
+    pub tls: tls::Settings,
+    /// Through which proxy; for publisher and probe as well.
+    pub proxy: Proxy,
     /// Local addresses to dial from, used in turn.
     pub source_ips: Vec<std::net::IpAddr>,
     /// First connects are spread evenly over this.
@@ -134,6 +144,27 @@ pub struct Connect {
     pub timeout: Duration,
     /// The largest message, bytes.
     pub max_message: usize,
+}
+
+/// Who a client says it is, in an `Authorization` header.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Credentials {
+    /// `USER:PASSWORD`, a template.
+    User(String),
+    /// A bearer token, a template.
+    Bearer(String),
+}
+
+/// Through which HTTP proxy connections go; to loopback they go through none.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum Proxy {
+    /// The environment's: `https_proxy`, `http_proxy`, `all_proxy`, `no_proxy`.
+    #[default]
+    Env,
+    /// None.
+    Direct,
+    /// This `http://` URL, a template.
+    Url(String),
 }
 
 /// When clients come back.

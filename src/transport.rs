@@ -1,8 +1,11 @@
 //! How bytes move and why a connection ended; what the bytes mean is the profile's business.
 
 pub mod names;
+pub mod network;
+pub mod proxy;
 pub mod sse;
 pub mod tcp;
+pub mod tls;
 pub mod wire;
 pub mod ws;
 

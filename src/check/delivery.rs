@@ -6,10 +6,12 @@
 //!
 //! How it goes: `catalogue.rs` decides once what there was to deliver and what each distinct event means (`contents.rs`
 //! for ids with several contents, `observe.rs` where others publish), `walk.rs` reads one client after the other and
-//! counts, `pairs.rs` ends its pairs, with `presence.rs` for deadlines, `order.rs` for what comes later, `resets.rs` for what a reload covers and
+//! counts, `pairs.rs` ends its pairs, with `presence.rs` for deadlines, `order.rs` for what comes later, `again.rs` for
+//! duplicates that are allowed, `resets.rs` for what a reload covers, `refusal.rs` for what a refused resume does, and
 //! `visit.rs` for what came of a resume; `findings.rs` says what the counts mean and `explain.rs` how people read it.
 //! It takes time linear in the receipts and memory for one client at a time.
 
+mod again;
 mod bits;
 mod catalogue;
 mod contents;
@@ -19,6 +21,7 @@ mod observe;
 mod order;
 mod pairs;
 mod presence;
+mod refusal;
 mod resets;
 mod visit;
 mod walk;
@@ -76,7 +79,7 @@ pub fn assess(history: &History, timeline: &Timeline) -> Assessment {
         order: &order,
     };
     let returns = by_client(history, timeline);
-    let mut covers = Covers::new(history);
+    let mut covers = Covers::new(history, &catalogue);
     let mut totals = Totals::default();
     for (place, returns) in returns.iter().enumerate() {
         Walk::run(&scene, &mut totals, &mut covers, place, returns);

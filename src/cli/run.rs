@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use clap::parser::ValueSource;
 use clap::{ArgMatches, Args, CommandFactory};
 
+use super::access::{self, AccessArgs};
 use super::{Cli, Run, TalkArgs, formats, named};
 use crate::backoff::Preset;
 use crate::error::Error;
@@ -40,6 +41,8 @@ pub(super) struct RunArgs {
     #[command(flatten)]
     connect: ConnectArgs,
     #[command(flatten)]
+    access: AccessArgs,
+    #[command(flatten)]
     checks: ChecksArgs,
     #[command(flatten)]
     output: OutputArgs,
@@ -50,14 +53,14 @@ pub(super) struct RunArgs {
 #[derive(Args)]
 #[command(next_help_heading = "Server under test")]
 struct TargetArgs {
-    /// Where clients connect: ws://HOST:PORT/PATH; {after} is the last id, {client} the client's number, {env:NAME} and
+    /// Where clients connect: ws:// or wss://HOST:PORT/PATH; {after} is the last id, {client} the client's number, {env:NAME} and
     /// {file:PATH} keep secrets out [default: herd's own server]
     #[arg(long, value_name = "URL")]
     target: Option<String>,
     /// Command that starts the server, by sh -c; {port} is a free port, PORT in its environment too
     #[arg(long, value_name = "CMD")]
     server_cmd: Option<String>,
-    /// Ready once this http:// URL answers 2xx [default: a TCP connect to the target]
+    /// Ready once this http:// or https:// URL answers 2xx [default: a TCP connect to the target]
     #[arg(long, value_name = "URL")]
     ready: Option<String>,
     /// How the server is stopped [default: KILL for herd's own server, else TERM]
@@ -103,7 +106,7 @@ struct OutageArgs {
 #[derive(Args)]
 #[command(next_help_heading = "Events")]
 struct PublishArgs {
-    /// Publish by one POST an event to this http:// URL
+    /// Publish by one POST an event to this http:// or https:// URL
     #[arg(long, value_name = "URL")]
     publish_url: Option<String>,
     /// What to publish: {payload} is a JSON object with herd's number as seq, {seq} the number alone [default: {payload}]
@@ -205,6 +208,7 @@ impl RunArgs {
         self.outage.lay_over(draft);
         self.publish.lay_over(draft);
         self.connect.lay_over(draft);
+        self.access.lay_over(draft);
         self.checks.lay_over(draft);
         lay(&mut draft.output.dir, "--output", self.output.output);
         lay(&mut draft.output.formats, "--format", self.output.format);
@@ -324,7 +328,7 @@ fn repeat(typed: &ArgMatches, seed: u64) -> String {
             words.push(quoted(&match id {
                 "target" | "ready" | "publish_url" => masked(&value),
                 "header" => masked_header(&value),
-                _ => value.into_owned(),
+                id => access::shown(id, &value).unwrap_or_else(|| value.into_owned()),
             }));
         }
     }

@@ -15,8 +15,9 @@ use crate::history::{Elapsed, Seq, Source};
 use crate::plan::Plan;
 use crate::profile::{After, ProfileName};
 use crate::scenario::Scenario;
+use crate::secrets::Secrets;
 use crate::transport::Limits;
-use crate::transport::names::Names;
+use crate::transport::network::Network;
 
 /// herd's numbers of this run: `base + 1 ..= base + span` (rule 10 of judgement).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -80,7 +81,13 @@ pub struct Counts {
 impl Crew {
     /// This shard's clients, none of which has begun.
     #[must_use]
-    pub fn new(scenario: &Scenario, plan: Plan, clock: Clock, own: OwnNumbers) -> Self {
+    pub fn new(
+        scenario: &Scenario,
+        plan: Plan,
+        network: Arc<Network>,
+        clock: Clock,
+        own: OwnNumbers,
+    ) -> Self {
         let connect = &scenario.connect;
         let profile = match connect.profile {
             ProfileName::After => After {
@@ -97,7 +104,7 @@ impl Crew {
             source: scenario.publish.source(),
             dialler: Dialler {
                 clock,
-                names: Names::new(connect.timeout),
+                network,
                 limits: Limits {
                     message: connect.max_message,
                 },
@@ -136,6 +143,12 @@ impl Crew {
     #[must_use]
     pub fn table(&self) -> &EventTable {
         &self.table
+    }
+
+    /// What nobody may write down of what a server says.
+    #[must_use]
+    pub fn secrets(&self) -> &Secrets {
+        self.dialler.network.secrets()
     }
 
     /// How things stand.

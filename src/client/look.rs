@@ -3,6 +3,7 @@
 //! It records nothing and judges nothing: it only finds out whether the target can be spoken to at all, and with which
 //! words it declines.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::dial::{Dialler, Stamps};
@@ -12,7 +13,7 @@ use crate::history::{AttemptOutcome, Cause, ClientId};
 use crate::plan::Plan;
 use crate::scenario::Scenario;
 use crate::transport::Limits;
-use crate::transport::names::Names;
+use crate::transport::network::Network;
 
 /// How long a connection must stay open to be one; a server that closes at once does so within this.
 const STAYS: Duration = Duration::from_millis(300);
@@ -23,10 +24,15 @@ const GOODBYE: Duration = Duration::from_secs(1);
 ///
 /// # Errors
 /// [`Error::Broken`] with what the target answered instead of an open connection.
-pub async fn first_look(scenario: &Scenario, plan: &Plan, clock: Clock) -> Result<(), Error> {
+pub async fn first_look(
+    scenario: &Scenario,
+    plan: &Plan,
+    network: Arc<Network>,
+    clock: Clock,
+) -> Result<(), Error> {
     let dialler = Dialler {
         clock,
-        names: Names::new(scenario.connect.timeout),
+        network: network.clone(),
         limits: Limits {
             message: scenario.connect.max_message,
         },
@@ -34,6 +40,9 @@ pub async fn first_look(scenario: &Scenario, plan: &Plan, clock: Clock) -> Resul
     };
     let first = ClientId(scenario.shard.index);
     let call = plan.call(first, "");
+    if let Ok(call) = &call {
+        network.find(&call.url).await?;
+    }
     let mut stamps = Stamps::default();
     let dial = dialler
         .dial(clock.now(), call, plan.source(first), &mut stamps)
@@ -71,6 +80,10 @@ fn declined(target: &str, outcome: &AttemptOutcome) -> Error {
             format!(
                 "answers {status} to the WebSocket handshake ({why}); check path, headers and credentials"
             )
+        }
+        // A proxy's and TLS's reasons say themselves what to do.
+        AttemptOutcome::Handshake { status: None, why } if why.contains("; ") => {
+            format!("can't be spoken to: {why}")
         }
         AttemptOutcome::Handshake { status: None, why } => {
             format!("doesn't speak WebSocket ({why}); check port and path")

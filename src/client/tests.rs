@@ -11,6 +11,7 @@ use crate::profile::ProfileName;
 use crate::scenario::{
     Checks, Connect, Outage, Output, Policy, Publish, Scenario, Server, Target, Trigger, Via,
 };
+use crate::transport::network::Network;
 
 /// Ten clients of somebody else's server.
 pub(crate) fn scenario(url: &str) -> Scenario {
@@ -32,6 +33,10 @@ pub(crate) fn scenario(url: &str) -> Scenario {
             ids: IdKind::Opaque,
             contiguous: false,
             headers: vec![],
+            subprotocols: vec![],
+            credentials: None,
+            tls: Default::default(),
+            proxy: Default::default(),
             source_ips: vec![],
             ramp: Duration::ZERO,
             timeout: Duration::from_secs(5),
@@ -83,7 +88,8 @@ pub(crate) fn crew(scenario: &Scenario) -> Arc<Crew> {
         base: 0,
         span: 1000,
     };
-    Arc::new(Crew::new(scenario, plan, Clock::start(), own))
+    let network = Arc::new(Network::plain(scenario.connect.timeout));
+    Arc::new(Crew::new(scenario, plan, network, Clock::start(), own))
 }
 
 #[tokio::test(start_paused = true)]

@@ -6,6 +6,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::client::tests::scenario;
+use crate::scenario::Credentials;
 
 fn plan(change: impl FnOnce(&mut Scenario)) -> Result<Plan, Error> {
     let mut s = scenario("ws://127.0.0.1:{port}/live?after={after}");
@@ -38,9 +39,7 @@ fn the_words_of_a_dial_come_from_the_templates() {
 #[test]
 fn what_can_not_work_is_refused_before_the_run() {
     for (url, word) in [
-        ("wss://h/", "not supported yet"),
         ("http://h/", "ws://"),
-        ("ws://u:p@h/", "as a header"),
         ("h:1", "ws://"),
         ("ws://", "no URL"),
         ("ws://h/{env:HERD_TEST_NOT_SET}", "HERD_TEST_NOT_SET"),
@@ -57,6 +56,58 @@ fn what_can_not_work_is_refused_before_the_run() {
         let text = refusal(|s| s.connect.headers = vec![line.into()]);
         assert!(text.contains(word), "{line}: {text}");
     }
+}
+
+fn authorization(url: &str, change: impl FnOnce(&mut Scenario)) -> Result<String, String> {
+    let plan = plan(|s| {
+        s.target.url = url.into();
+        change(s);
+    });
+    let call = plan.map_err(|e| e.to_string())?.call(ClientId(2), "")?;
+    assert!(call.url.username().is_empty() && call.url.password().is_none());
+    let mut found = call
+        .headers
+        .into_iter()
+        .filter(|(n, _)| n == "Authorization");
+    let value = found.next().map(|(_, value)| value).unwrap_or_default();
+    assert_eq!(found.next(), None);
+    Ok(value)
+}
+
+#[test]
+fn a_client_says_once_who_it_is() {
+    let user =
+        |s: &mut Scenario| s.connect.credentials = Some(Credentials::User("u:p{client}".into()));
+    let bearer =
+        |s: &mut Scenario| s.connect.credentials = Some(Credentials::Bearer("t-{n}".into()));
+    let alone = |s: &mut Scenario| s.connect.credentials = Some(Credentials::User("u".into()));
+    let basic = crate::secrets::basic;
+    assert_eq!(authorization("wss://h/", user).unwrap(), basic("u:p2"));
+    assert_eq!(authorization("wss://h/", bearer).unwrap(), "Bearer t-1");
+    assert_eq!(authorization("ws://h/", alone).unwrap(), basic("u:"));
+    assert_eq!(authorization("ws://h/", |_| {}).unwrap(), "");
+    assert_eq!(
+        authorization("ws://a%40b:c%3Ad{client}@h/", |_| {}).unwrap(),
+        basic("a@b:c:d2")
+    );
+    let header = |s: &mut Scenario| s.connect.headers = vec!["authorization: x".into()];
+    for twice in [
+        authorization("ws://a:b@h/", user),
+        authorization("ws://a:b@h/", header),
+        authorization("ws://h/", |s| {
+            user(s);
+            header(s);
+        }),
+    ] {
+        assert!(twice.unwrap_err().contains("told twice"));
+    }
+}
+
+#[test]
+fn subprotocols_are_offered_in_one_header() {
+    let plan = plan(|s| s.connect.subprotocols = vec!["a".into(), "b".into()]).unwrap();
+    let headers = plan.call(ClientId(1), "").unwrap().headers;
+    assert_eq!(headers, [("Sec-WebSocket-Protocol".into(), "a, b".into())]);
 }
 
 #[test]

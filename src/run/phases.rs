@@ -11,10 +11,13 @@ use super::watch::{self, Patience};
 use crate::backoff::forecast;
 use crate::error::Error;
 use crate::history::{Elapsed, End, Mark, PublicationKind, Seq};
+use crate::profile::guess;
 use crate::scenario::{self, Scenario};
 
 /// How long a server may refuse every publication before priming ends.
 const PUBLISH_LIMIT: Duration = Duration::from_secs(5);
+/// How many clients' first unread frames are looked at for a hint.
+const FRAMES: usize = 3;
 /// How long first connects may take after the ramp.
 const CONNECT_LIMIT: Duration = Duration::from_secs(30);
 /// What `all-reconnected` allows beyond the policy's own last client (rule 6 of judgement).
@@ -79,8 +82,8 @@ impl Conductor<'_> {
             let unpublished = self.unpublished();
             let hopeless = unpublished.is_some() && now > begin + PUBLISH_LIMIT;
             if hopeless || now > deadline {
-                if let Some(why) = unpublished {
-                    self.sources.mark(now, Mark::Note { text: why.into() });
+                if let Some(why) = unpublished.or_else(|| self.misread()) {
+                    self.note(now, why);
                 }
                 return Err(Stopped::Early(End::NotPrimed {
                     primed: watch::receiving(&self.crew, sent) as u32,
@@ -93,6 +96,18 @@ impl Conductor<'_> {
         }
         self.sources.mark(self.clock.now(), Mark::Primed);
         Ok(())
+    }
+
+    /// What the server seems to speak, where its frames could not be read.
+    fn misread(&self) -> Option<String> {
+        let unread = self.crew.handles().iter().filter_map(|h| h.unread());
+        let frames: Vec<_> = unread.take(FRAMES).collect();
+        let frames: Vec<&str> = frames.iter().map(|frame| &**frame).collect();
+        let hint = guess::from_frames(&frames, &self.profile)?;
+        Some(format!(
+            "the profile {} can't read what comes: {hint}",
+            self.profile
+        ))
     }
 
     /// The first and the last of the numbers that were sent.

@@ -6,10 +6,14 @@ use std::time::Duration;
 
 use toml::Value;
 
-use super::template::{masked, masked_header};
-use super::{Checks, Connect, Outage, Output, Policy, Publish, Scenario, Server, Trigger, Via};
+use super::template::{hidden, masked, masked_header};
+use super::{
+    Checks, Connect, Credentials, Outage, Output, Policy, Proxy, Publish, Scenario, Server,
+    Trigger, Via,
+};
 use crate::backoff::{Delay, Reset};
 use crate::history::{PolicySource, Shard};
+use crate::transport::tls::Trust;
 
 impl Scenario {
     /// The scenario as TOML. Loads to the same scenario, but for `implied`, which is empty then.
@@ -43,6 +47,14 @@ impl Scenario {
         for line in &mut shown.connect.headers {
             *line = masked_header(line);
         }
+        if let Some(Credentials::User(text) | Credentials::Bearer(text)) =
+            &mut shown.connect.credentials
+        {
+            *text = hidden(text);
+        }
+        if let Proxy::Url(url) = &mut shown.connect.proxy {
+            *url = masked(url);
+        }
         if let Via::Http { url, headers } = &mut shown.publish.via {
             *url = masked(url);
             for line in headers {
@@ -52,12 +64,15 @@ impl Scenario {
         shown
     }
 
-    /// What all shards of one run have in common: not the share, not the machine's addresses, not where results go.
+    /// What all shards of one run have in common: not the share, not the machine's addresses, certificates and proxy, not
+    /// where results go.
     #[must_use]
     pub fn common(&self) -> Self {
         let mut common = self.clone();
         common.shard = Shard::WHOLE;
         common.connect.source_ips = Vec::new();
+        common.connect.tls = Default::default();
+        common.connect.proxy = Proxy::Env;
         common.output.dir = None;
         common.output.formats = Vec::new();
         common.implied = Vec::new();
@@ -130,6 +145,29 @@ fn connect(page: &mut Page, connect: &Connect) {
     page.put("ids", connect.ids.name());
     page.put("contiguous", connect.contiguous);
     page.list("headers", connect.headers.iter().cloned());
+    page.list("subprotocols", connect.subprotocols.iter().cloned());
+    match &connect.credentials {
+        Some(Credentials::User(login)) => page.put("user", login.as_str()),
+        Some(Credentials::Bearer(token)) => page.put("bearer", token.as_str()),
+        None => {}
+    }
+    match &connect.tls.trust {
+        Trust::Platform => {}
+        Trust::Anyone => page.put("insecure", true),
+        Trust::File(file) => page.put("cacert", file.to_string_lossy().as_ref()),
+    }
+    if let Some(identity) = &connect.tls.identity {
+        page.put("cert", identity.cert.to_string_lossy().as_ref());
+        page.put("key", identity.key.to_string_lossy().as_ref());
+    }
+    page.put(
+        "proxy",
+        match &connect.proxy {
+            Proxy::Env => "env",
+            Proxy::Direct => "none",
+            Proxy::Url(url) => url.as_str(),
+        },
+    );
     page.list(
         "source-ips",
         connect.source_ips.iter().map(ToString::to_string),

@@ -4,6 +4,7 @@
 //! a key without effect is not, since a file may serve several targets. `scenario/resolve/{server,publish,policy}.rs` hold
 //! the parts with rules of their own.
 
+mod access;
 mod policy;
 mod publish;
 mod server;
@@ -114,6 +115,10 @@ impl Draft {
             ids,
             contiguous: or(&draft.contiguous, |c| c, false),
             headers: self.headers(&draft.headers)?,
+            subprotocols: self.subprotocols()?,
+            credentials: self.credentials()?,
+            tls: self.tls()?,
+            proxy: self.proxy()?,
             source_ips: draft
                 .source_ips
                 .iter()

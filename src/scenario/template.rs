@@ -21,6 +21,27 @@ enum Piece<'a> {
     Placeholder(&'a str),
 }
 
+/// The placeholders of an environment variable or a file in a template.
+pub(super) fn outside_texts(template: &str) -> Vec<&str> {
+    let pieces = pieces(template).into_iter();
+    let found = pieces.filter_map(|piece| match piece {
+        Piece::Placeholder(p) if is(p, "env:") || is(p, "file:") => Some(p),
+        _ => None,
+    });
+    found.collect()
+}
+
+/// What stands before the `@` of a URL, and its query's values.
+pub(super) fn private_parts(url: &str) -> (Option<&str>, Vec<&str>) {
+    let authority = url.find("://").map_or(0, |at| at + 3);
+    let path = outside(url, authority, &['/', '?', '#']).unwrap_or(url.len());
+    let user = url[authority..path].rfind('@');
+    let user = user.map(|at| &url[authority..authority + at]);
+    let query = outside(url, path, &['?']).map_or("", |at| &url[at + 1..]);
+    let values = query.split('&').filter_map(|pair| pair.split_once('='));
+    (user, values.map(|(_, value)| value).collect())
+}
+
 /// Cuts a template into its pieces: the innermost braces are placeholders, so that one can stand in JSON; a brace
 /// without its other is text.
 fn pieces(template: &str) -> Vec<Piece<'_>> {
@@ -148,7 +169,7 @@ pub(crate) fn masked_header(line: &str) -> String {
 
 /// The text with everything but its placeholders hidden. A literal beside a placeholder is hidden too: a token's prefix
 /// is part of the token.
-fn hidden(text: &str) -> String {
+pub(crate) fn hidden(text: &str) -> String {
     let mut shown = String::new();
     for piece in pieces(text) {
         match piece {

@@ -50,6 +50,8 @@ fn the_defaults_are_those_of_the_contract() {
     ids = "integer"
     contiguous = false
     headers = []
+    subprotocols = []
+    proxy = "env"
     source-ips = []
     ramp = "2s"
     timeout = "10s"

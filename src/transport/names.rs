@@ -44,12 +44,9 @@ impl Names {
     /// # Errors
     /// The system's, or a timeout, where a name was never resolved.
     pub async fn addresses(&self, url: &Url, now: Elapsed) -> io::Result<Arc<[SocketAddr]>> {
-        let port = url.port_or_known_default().unwrap_or(80);
-        let name = match url.host() {
-            Some(Host::Ipv4(ip)) => return Ok([(ip, port).into()].into()),
-            Some(Host::Ipv6(ip)) => return Ok([(ip, port).into()].into()),
-            Some(Host::Domain(name)) => format!("{name}:{port}"),
-            None => return Err(io::Error::other("the URL names no host")),
+        let name = match host(url)? {
+            Place::Address(address) => return Ok([address].into()),
+            Place::Name(name) => name,
         };
         let old = match self
             .known
@@ -64,9 +61,7 @@ impl Names {
             }
             None => None,
         };
-        let asked = timeout(self.limit, tokio::net::lookup_host(&name)).await;
-        let found = asked.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()));
-        match found.map(Iterator::collect) {
+        match self.ask(&name).await {
             Ok(addresses) => {
                 let known = Known {
                     addresses,
@@ -82,6 +77,40 @@ impl Names {
             Err(e) => old.ok_or(e),
         }
     }
+
+    /// The same, asked for now.
+    ///
+    /// # Errors
+    /// The system's, or a timeout.
+    pub async fn ask_now(&self, url: &Url) -> io::Result<Arc<[SocketAddr]>> {
+        match host(url)? {
+            Place::Address(address) => Ok([address].into()),
+            Place::Name(name) => self.ask(&name).await,
+        }
+    }
+
+    async fn ask(&self, name: &str) -> io::Result<Arc<[SocketAddr]>> {
+        let asked = timeout(self.limit, tokio::net::lookup_host(name)).await;
+        let found = asked.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()));
+        found.map(Iterator::collect)
+    }
+}
+
+/// Where a URL's host is.
+enum Place {
+    Address(SocketAddr),
+    /// `name:port`.
+    Name(String),
+}
+
+fn host(url: &Url) -> io::Result<Place> {
+    let port = url.port_or_known_default().unwrap_or(80);
+    Ok(match url.host() {
+        Some(Host::Ipv4(ip)) => Place::Address((ip, port).into()),
+        Some(Host::Ipv6(ip)) => Place::Address((ip, port).into()),
+        Some(Host::Domain(name)) => Place::Name(format!("{name}:{port}")),
+        None => return Err(io::Error::other("the URL names no host")),
+    })
 }
 
 #[cfg(test)]

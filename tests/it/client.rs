@@ -10,5 +10,5 @@
 mod coming_back;
 mod dialling;
 mod reading;
-mod rig;
+pub(crate) mod rig;
 mod streams;

@@ -16,6 +16,22 @@ fn name(history: &History, event: EventIx) -> String {
     }
 }
 
+/// What a session resumed from: an event as people know it, else the bare token, which is nobody's id.
+fn cursor(history: &History, cursor: EventIx) -> String {
+    let event = history.event(cursor);
+    match &event.id {
+        Some(token) if event.seq.is_none() && event.digest == 0 => {
+            let cut: String = token.chars().take(CURSOR).collect();
+            let more = if cut.len() < token.len() { "..." } else { "" };
+            format!("cursor \"{}{more}\"", cut.escape_debug())
+        }
+        _ => name(history, cursor),
+    }
+}
+
+/// The characters that a cursor may take.
+const CURSOR: usize = 60;
+
 fn seconds(at: Elapsed) -> String {
     format!("{:.3} s", at.micros() as f64 / 1e6)
 }
@@ -164,7 +180,7 @@ impl Loss<'_> {
         let Some(from) = session.resumed_from.filter(|_| !missed.is_empty()) else {
             return self.live(first, index);
         };
-        let cursor = name(self.history, from);
+        let cursor = cursor(self.history, from);
         let (span, all) = self.span(&missed, replayed);
         let part = if all {
             format!("nothing of {span}")

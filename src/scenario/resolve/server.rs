@@ -111,8 +111,8 @@ impl Draft {
         let Given { value, origin } = given;
         let (scheme, _) = value.split_once("://").unwrap_or_default();
         match scheme.to_ascii_lowercase().as_str() {
-            "ws" => {}
-            "wss" | "http" | "https" => {
+            "ws" | "wss" => {}
+            "http" | "https" => {
                 let what = format!("{scheme}:// is not supported yet; use a ws:// address");
                 return Err(self.refuse(origin, &what));
             }
@@ -134,11 +134,7 @@ impl Draft {
     pub(super) fn own_url(&self, given: &Given<String>, owner: Owner) -> Result<(), Error> {
         let (scheme, _) = given.value.split_once("://").unwrap_or_default();
         match scheme.to_ascii_lowercase().as_str() {
-            "http" => self.template(given, &OWN, owner),
-            "https" => {
-                let what = "https:// is not supported yet; use an http:// address";
-                Err(self.refuse(&given.origin, what))
-            }
+            "http" | "https" => self.template(given, &OWN, owner),
             _ => Err(self.refuse(&given.origin, "not an address; write http://host:port/path")),
         }
     }

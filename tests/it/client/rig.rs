@@ -13,6 +13,7 @@ use herd::profile::ProfileName;
 use herd::scenario::{
     Checks, Connect, Outage, Output, Policy, Publish, Scenario, Server, Target, Trigger, Via,
 };
+use herd::transport::network::Network;
 use std::future::Future;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -45,6 +46,10 @@ pub(crate) fn scenario(address: SocketAddr) -> Scenario {
             ids: IdKind::Opaque,
             contiguous: false,
             headers: vec![],
+            subprotocols: vec![],
+            credentials: None,
+            tls: Default::default(),
+            proxy: Default::default(),
             source_ips: vec![],
             ramp: Duration::ZERO,
             timeout: PATIENCE,
@@ -106,7 +111,8 @@ pub(crate) fn crew(scenario: &Scenario) -> Arc<Crew> {
         base: 0,
         span: 1_000,
     };
-    Arc::new(Crew::new(scenario, plan, Clock::start(), own))
+    let network = Arc::new(Network::plain(scenario.connect.timeout));
+    Arc::new(Crew::new(scenario, plan, network, Clock::start(), own))
 }
 
 /// What the only client of a crew recorded, as the judge would see it.

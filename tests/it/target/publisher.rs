@@ -135,6 +135,7 @@ fn config(url: &str, repeat: Repeat) -> Config {
             url: url.into(),
             headers: vec!["X-Test: 1".into()],
         },
+        network: super::network(),
         rate: 200.0,
         body: r#"{"seq":{seq},"payload":"{payload}"}"#.into(),
         first: Seq(FIRST),
