@@ -19,7 +19,7 @@ use self::parser::{Block, Item, Oversize, Parser};
 use super::Limits;
 use crate::history::Cause;
 
-pub use http::{Answer, Reply, Version, open};
+pub use http::{Answer, Reply, open};
 
 /// An open stream.
 #[derive(Debug)]

@@ -28,18 +28,26 @@ use crate::transport::{Limits, safe};
 const LONGEST_HEAD: usize = 64 * 1024;
 /// How far a server may run ahead of what is read of an HTTP/2 stream (bytes).
 const WINDOW: u32 = 256 * 1024;
-/// How much of an answer is told, and how much of it is read for that (bytes).
-const TEXT: (usize, usize) = (100, 2048);
+/// How much of an answer is told (bytes).
+const TEXT: usize = 100;
 /// How long the beginning of a refusal's body is waited for.
 const PEEK: Duration = Duration::from_millis(200);
 
-/// Which HTTP is spoken: over TLS it was negotiated.
+/// Which HTTP is spoken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Version {
-    /// HTTP/1.1.
+enum Version {
     Http1,
-    /// HTTP/2.
     Http2,
+}
+
+impl Version {
+    /// HTTP/2 only where it was agreed on, which takes TLS.
+    fn of(wire: &Wire) -> Self {
+        match wire.alpn() {
+            Some(b"h2") => Self::Http2,
+            _ => Self::Http1,
+        }
+    }
 }
 
 /// What a server answered.
@@ -67,12 +75,22 @@ pub enum Answer {
     Declined(AttemptOutcome),
 }
 
-/// Asks for the stream at `url`. The user's headers stand in for herd's own of the same name.
+/// Asks for the stream at `url`, over HTTP/2 where TLS agreed on it. The user's headers stand in for herd's own of the same name.
 ///
 /// # Errors
 /// [`AttemptOutcome::Handshake`] where there is no answer, [`AttemptOutcome::Local`] where a header can't be sent. It
 /// sets no time limit.
 pub async fn open(
+    wire: Wire,
+    url: &Url,
+    headers: &[(String, String)],
+    limits: Limits,
+) -> Result<Reply, AttemptOutcome> {
+    let version = Version::of(&wire);
+    ask(wire, version, url, headers, limits).await
+}
+
+async fn ask(
     wire: Wire,
     version: Version,
     url: &Url,
@@ -92,7 +110,7 @@ pub async fn open(
             to,
         },
         Verdict::Declined(why) => {
-            let said = hide(&beginning(&mut body).await, url, headers);
+            let said = beginning(&mut body).await;
             Answer::Declined(failed(head.status, &why, &said))
         }
     };
@@ -308,7 +326,7 @@ fn content_type(headers: &HeaderMap) -> Result<(), String> {
     {
         return Ok(());
     }
-    Err(safe(essence.trim_ascii(), TEXT.0).into())
+    Err(safe(essence.trim_ascii(), TEXT).into())
 }
 
 /// The first coding that would have to be undone. "none" is no registered name, but servers use it to keep proxies from
@@ -320,7 +338,7 @@ fn coding(headers: &HeaderMap) -> Option<Box<str>> {
         .flat_map(|value| value.as_bytes().split(|b| *b == b','))
         .map(<[u8]>::trim_ascii)
         .find(|name| !matches!(&*name.to_ascii_lowercase(), b"" | b"none" | b"identity"))
-        .map(|name| safe(name, TEXT.0))
+        .map(|name| safe(name, TEXT))
 }
 
 fn retry_after(headers: &HeaderMap) -> Option<Duration> {
@@ -338,7 +356,7 @@ fn retry_after(headers: &HeaderMap) -> Option<Duration> {
 async fn beginning(body: &mut Body) -> Vec<u8> {
     let mut said = Vec::new();
     let read = async {
-        while said.len() < TEXT.1 {
+        while said.len() <= TEXT {
             match poll_fn(|cx| body.poll_chunk(cx)).await {
                 Some(Ok(bytes)) => said.extend_from_slice(&bytes),
                 _ => break,
@@ -349,28 +367,8 @@ async fn beginning(body: &mut Body) -> Vec<u8> {
     said
 }
 
-/// Error pages like to repeat the request: no value that may be a secret is left in one.
-fn hide(said: &[u8], url: &Url, headers: &[(String, String)]) -> String {
-    let mut text = String::from_utf8_lossy(said).into_owned();
-    let mut secrets: Vec<String> = headers.iter().map(|(_, value)| value.clone()).collect();
-    secrets.extend(
-        headers
-            .iter()
-            .filter_map(|(_, v)| Some(v.split_once(' ')?.1.to_owned())),
-    );
-    secrets.extend(url.query_pairs().map(|(_, value)| value.into_owned()));
-    let raw = url.query().unwrap_or_default().split('&');
-    secrets.extend(raw.filter_map(|pair| Some(pair.split_once('=')?.1.to_owned())));
-    // The longest first, or a part of it would stay.
-    secrets.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
-    for secret in secrets.iter().filter(|secret| secret.len() > 3) {
-        text = text.replace(secret.as_str(), "***");
-    }
-    text
-}
-
-fn failed(status: StatusCode, why: &str, said: &str) -> AttemptOutcome {
-    let said = safe(said.trim().as_bytes(), TEXT.0);
+fn failed(status: StatusCode, why: &str, said: &[u8]) -> AttemptOutcome {
+    let said = safe(said.trim_ascii(), TEXT);
     AttemptOutcome::Handshake {
         status: Some(status.as_u16()),
         why: match &*said {
