@@ -70,6 +70,7 @@ impl Run<'_> {
             client: 1,
             port: None,
             named: self.talk.named(),
+            ..Values::default()
         };
         let query = self.profile.query(&values);
         let headers = self.profile.headers(&values);
@@ -97,6 +98,7 @@ impl Run<'_> {
             client: 1,
             port: None,
             named: &named,
+            ..Values::default()
         };
         let turn = self
             .talk
@@ -178,6 +180,7 @@ impl Run<'_> {
             client: 1,
             port: None,
             named: &named,
+            ..Values::default()
         };
         let turn = match self.talk.wants(self.profile, frame) {
             true => self.talk.hear(self.profile, Duration::ZERO, frame, &values),

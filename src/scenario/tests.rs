@@ -1,5 +1,7 @@
 //! What a file comes to, and what is refused: each row is a rule.
 
+mod profiles;
+
 use std::collections::BTreeSet;
 use std::path::Path;
 
@@ -46,7 +48,6 @@ fn the_defaults_are_those_of_the_contract() {
 
     [connect]
     profile = "after"
-    id = "/id"
     ids = "integer"
     contiguous = false
     headers = []
@@ -139,7 +140,7 @@ fn the_file_that_init_writes_has_every_key() {
             .collect();
         let missing: Vec<_> = known
             .iter()
-            .filter(|key| !tables.contains(*key) && !written.contains(*key))
+            .filter(|key| !tables.contains(*key) && !written.contains(*key) && **key != "profile")
             .collect();
         assert!(missing.is_empty(), "[{table}] lacks {missing:?}");
     }
@@ -175,7 +176,7 @@ fn a_resolved_scenario_renders_to_toml_that_loads_to_the_same() {
 #[test]
 fn what_is_stored_holds_no_literal_secret_and_still_loads() {
     let scenario = loaded(
-        "[target]\nurl = \"ws://u:hush@h/?token=hush&k={env:K}\"\nready = \"http://h/?hush\"\n\
+        "[target]\nurl = \"ws://u:hush@h/?token=hush&k={env:K}&a={after}\"\nready = \"http://h/?hush\"\n\
          [connect]\nheaders = [\"Cookie: hush\"]\nuser = \"hush:{env:P}\"\nproxy = \"http://u:hush@p:1\"\n\
          [publish]\nurl = \"http://hush@h/\"\nheaders = [\"Authorization: Bearer hush\"]",
     );
@@ -218,7 +219,7 @@ fn a_target_of_the_users_has_other_defaults() {
 #[test]
 fn what_is_implied_is_said() {
     insta::assert_snapshot!(loaded("[target]\nurl = \"ws://h/live?key=hush\"").implied.join("\n"), @r#"
-    target.url (deploy.toml:2) says nothing of {after}: clients resume with ws://h/live?key=***&after={after}
+    target.url (deploy.toml:2) says nothing of {after}: clients resume with after=<cursor> in its query
     no --restart-cmd: herd waits for somebody to restart the server (--wait)
     no --publish-url and no --publish-cmd: herd observes what others publish (--observe)
     "#);
@@ -245,7 +246,8 @@ fn every_refusal_names_line_and_key_and_what_would_be_right() {
         "[targt]\nurl = \"ws://h\"",
         "[target]\nurl = 5",
         "[target]\nurl = \"\"",
-        "[target]\nurl = \"https://h\"",
+        "[target]\nurl = \"wss://h\"\n[connect]\nprofile = \"sse\"",
+        "[target]\nurl = \"http://h\"\n[connect]\nprofile = \"after\"",
         "[target]\nurl = \"ftp://h\"",
         "[target]\nurl = \"ws://h/?after={afer}\"",
         "[target]\nurl = \"ws://h:{port}/\"",
@@ -317,13 +319,14 @@ fn every_refusal_names_line_and_key_and_what_would_be_right() {
     deploy.toml:2: shard: 3 clients can't fill 4 shards; use fewer shards or more clients
     deploy.toml:2: shard: each shard would start a server of its own; start one yourself and give all of them its --target
     deploy.toml:1: name: it becomes part of a directory's name; use letters, digits, '-', '_' and '.'
-    deploy.toml:1: cliens: unknown field `cliens`, expected one of `name`, `clients`, `seed`, `shard`, `target`, `connect`, `backoff`, `outage`, `publish`, `checks`, `output`
-    deploy.toml:1: targt: unknown field `targt`, expected one of `name`, `clients`, `seed`, `shard`, `target`, `connect`, `backoff`, `outage`, `publish`, `checks`, `output`
+    deploy.toml:1: cliens: unknown field `cliens`, expected one of `name`, `clients`, `seed`, `shard`, `target`, `connect`, `profile`, `backoff`, `outage`, `publish`, `checks`, `output`
+    deploy.toml:1: targt: unknown field `targt`, expected one of `name`, `clients`, `seed`, `shard`, `target`, `connect`, `profile`, `backoff`, `outage`, `publish`, `checks`, `output`
     deploy.toml:2: target.url: invalid type: integer `5`, expected a string
     deploy.toml:2: target.url: not an address; write ws://host:port/path
-    deploy.toml:2: target.url: https:// is not supported yet; use a ws:// address
+    deploy.toml:2: target.url: the profile sse speaks over an event stream; give the target's http:// address, or another profile (herd list profiles)
+    deploy.toml:2: target.url: the profile after speaks over a WebSocket; give the target's ws:// address, or another profile (herd list profiles)
     deploy.toml:2: target.url: not an address; write ws://host:port/path
-    deploy.toml:2: target.url: {afer} is no placeholder here; herd knows {after}, {client}, {n}, {port}, {env:NAME}, {file:PATH}
+    deploy.toml:2: target.url: {afer} is no placeholder here; herd knows {after}, {cursor}, {client}, {n}, {port}, {env:NAME}, {file:PATH}, {col:NAME}
     deploy.toml:2: target.url: {port} is the port that herd picks for --server-cmd, and there is none; write the port itself
     deploy.toml:2: target.url: not an address (invalid port number); write scheme://host:port/path
     deploy.toml:2: target.url: a #fragment is never sent; leave it out

@@ -53,7 +53,9 @@ const TABLE: &[(&str, May)] = &[
     ),
     (
         "plan",
-        Only(&["scenario", "backoff", "history", "secrets", "template"]),
+        Only(&[
+            "scenario", "profile", "backoff", "history", "secrets", "template",
+        ]),
     ),
     ("check", Only(&["history", "backoff"])),
     ("report", Only(&["check", "history"])),
