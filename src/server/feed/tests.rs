@@ -86,7 +86,7 @@ fn number(item: &Item) -> i64 {
         Item::Event(event) => event.id as i64,
         Item::Again(event) => 2000 + event.id as i64,
         Item::Half(_) => 0,
-        Item::Reset { id, .. } => -(*id as i64),
+        Item::Reset { id, .. } | Item::Partly(id) => -(*id as i64),
         Item::CaughtUp(id) => MARK + *id as i64,
     }
 }
@@ -198,6 +198,8 @@ async fn what_is_left_follows_a_reset_where_that_is_planted() {
     assert_eq!(pull(&mut server.feed("6")), [7, 8, 9, 10]);
     assert_eq!(pull(&mut server.feed("x")), [-10]);
     assert_eq!(server.ledger(), [0]);
+    let mut resumed = server.open(Dialect::Resume, Some("3"));
+    assert_eq!(pull(&mut resumed), [-6, 7, 8, 9, 10, MARK + 10]);
 }
 
 #[tokio::test]
