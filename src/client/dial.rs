@@ -9,14 +9,15 @@ use std::time::Duration;
 
 use tokio::net::TcpStream;
 use tokio::time::timeout;
+use url::Url;
 
 use crate::clock::Clock;
 use crate::history::{AttemptOutcome, Elapsed};
 use crate::plan::Call;
-use crate::transport::network::{Network, is_secure};
+use crate::transport::network::Network;
 use crate::transport::tls::Offer;
 use crate::transport::wire::Wire;
-use crate::transport::{Connection, Limits, Opened, ws};
+use crate::transport::{Connection, Limits, Opened, sse, ws};
 
 /// What is the same for every dial of a process.
 #[derive(Debug)]
@@ -24,7 +25,7 @@ pub(super) struct Dialler {
     pub(super) clock: Clock,
     pub(super) network: Arc<Network>,
     pub(super) limits: Limits,
-    /// Of one TCP connect, and of one handshake, TLS and all.
+    /// Of one TCP connect, and of one handshake, TLS and redirects and all.
     pub(super) timeout: Duration,
 }
 
@@ -56,7 +57,22 @@ impl Dialler {
         let stream = self.network.reach(&call.url, source, Some(now)).await?;
         let connected = self.clock.now();
         stamps.connected = Some(connected);
-        let (wire, left) = self.secure(stream, &call, Offer::Http1, connected).await?;
+        let secured = timeout(self.timeout, self.secure(stream, &call.url)).await;
+        let wire = secured.unwrap_or_else(|_| {
+            let why = format!("the TLS handshake had no end within {:?}", self.timeout);
+            Err(failed(None, &why))
+        })?;
+        let left = self
+            .timeout
+            .saturating_sub(self.clock.now().since(connected));
+        if is_stream(&call.url) {
+            let stream = self.stream(wire, call, source, stamps);
+            return timeout(left, stream).await.unwrap_or_else(|_| {
+                let why = format!("no answer within {:?}", self.timeout);
+                Err(failed(None, &why))
+            });
+        }
+        let left = Duration::from_millis(left.as_millis() as u64);
         let (ws, headers) = ws::open(wire, &call.url, &call.headers, self.limits, left).await?;
         Ok(Opened {
             connection: Connection::Ws(ws),
@@ -64,28 +80,70 @@ impl Dialler {
         })
     }
 
-    /// TLS, where the URL wants it, and how much of the limit it leaves for the rest of the handshake.
-    async fn secure(
+    /// TLS, where the URL wants it.
+    async fn secure(&self, stream: TcpStream, url: &Url) -> Result<Wire, AttemptOutcome> {
+        let offer = if is_stream(url) {
+            Offer::Http2
+        } else {
+            Offer::Http1
+        };
+        self.network.secure(stream, url, offer).await
+    }
+
+    /// Asks for an event stream and follows redirects. The dial is past its connect, so whatever fails behind a redirect
+    /// fails the handshake.
+    async fn stream(
         &self,
-        stream: TcpStream,
-        call: &Call,
-        offer: Offer,
-        connected: Elapsed,
-    ) -> Result<(Wire, Duration), AttemptOutcome> {
-        if !is_secure(&call.url) {
-            return Ok((Wire::Plain(stream), self.timeout));
+        mut wire: Wire,
+        mut call: Call,
+        source: Option<IpAddr>,
+        stamps: &mut Stamps,
+    ) -> Result<Opened, AttemptOutcome> {
+        for _ in 0..=sse::redirect::MOST {
+            let version = match wire.alpn() {
+                Some(b"h2") => sse::Version::Http2,
+                _ => sse::Version::Http1,
+            };
+            let reply = sse::open(wire, version, &call.url, &call.headers, self.limits).await?;
+            stamps.retry_after = reply.retry_after;
+            let (status, to) = match reply.answer {
+                sse::Answer::Stream(connection, headers) => {
+                    return Ok(Opened {
+                        connection: Connection::Sse(connection),
+                        headers,
+                    });
+                }
+                sse::Answer::Declined(outcome) => return Err(outcome),
+                sse::Answer::Moved { status, to } => (status, to),
+            };
+            let reached = self.network.reach(&to, source, None).await;
+            let stream = reached.map_err(|outcome| match outcome {
+                AttemptOutcome::Refused => {
+                    failed(Some(status), "redirects to where nobody listens")
+                }
+                AttemptOutcome::Timeout => {
+                    failed(Some(status), "redirects to where nobody answers")
+                }
+                other => other,
+            })?;
+            wire = self.secure(stream, &to).await?;
+            sse::redirect::retain(&mut call.headers, &call.url, &to);
+            call.url = to;
         }
-        let shaking = self.network.secure(stream, &call.url, offer);
-        let wire = timeout(self.timeout, shaking).await.unwrap_or_else(|_| {
-            let why = format!("the TLS handshake had no end within {:?}", self.timeout);
-            Err(AttemptOutcome::Handshake {
-                status: None,
-                why: why.into(),
-            })
-        })?;
-        let left = self
-            .timeout
-            .saturating_sub(self.clock.now().since(connected));
-        Ok((wire, Duration::from_millis(left.as_millis() as u64)))
+        Err(failed(
+            None,
+            &format!("over {} redirects", sse::redirect::MOST),
+        ))
+    }
+}
+
+fn is_stream(url: &Url) -> bool {
+    matches!(url.scheme(), "http" | "https")
+}
+
+fn failed(status: Option<u16>, why: &str) -> AttemptOutcome {
+    AttemptOutcome::Handshake {
+        status,
+        why: why.into(),
     }
 }

@@ -6,12 +6,12 @@
 use std::time::Duration;
 
 use super::conductor::{Conductor, Outage, Stopped};
+use super::note;
 use super::progress::Phase;
 use super::watch::{self, Patience};
 use crate::backoff::patience::{self, MARGIN, TAIL};
 use crate::error::Error;
 use crate::history::{Elapsed, End, Mark, PublicationKind, Seq};
-use crate::profile::guess;
 use crate::scenario::{self, Scenario};
 
 /// How long a server may refuse every publication before priming ends.
@@ -97,11 +97,7 @@ impl Conductor<'_> {
         let unread = self.crew.handles().iter().filter_map(|h| h.unread());
         let frames: Vec<_> = unread.take(FRAMES).collect();
         let frames: Vec<&str> = frames.iter().map(|frame| &**frame).collect();
-        let hint = guess::from_frames(&frames, &self.profile)?;
-        Some(format!(
-            "the profile {} can't read what comes: {hint}",
-            self.profile
-        ))
+        note::misread(self.profile, &frames)
     }
 
     /// The first and the last of the numbers that were sent.

@@ -26,6 +26,8 @@ struct Fates {
     /// What the last attempt of those two met, and how many of them.
     met: BTreeMap<String, u32>,
     fatal: Vec<ClientId>,
+    /// What those met, and how many of them.
+    ends: BTreeMap<String, u32>,
     absent: Vec<ClientId>,
     /// Late, and it may have been herd's own doing.
     delayed: Vec<ClientId>,
@@ -122,6 +124,10 @@ impl Fates {
             None => &mut self.pending,
         };
         list.push(row.client);
+        if let Some(Quit::Fatal(why)) = case.quit(row) {
+            let why = why.escape_debug().to_string();
+            *self.ends.entry(why).or_default() += 1;
+        }
         let away = self.absent.len() + self.gave_up.len();
         if away > self.met.values().sum::<u32>() as usize {
             let last = dials.iter().rev().find_map(|a| met(&a.outcome));
@@ -142,10 +148,15 @@ impl Fates {
 
     /// Why they are away, as far as their own side saw it.
     fn last_attempts(&self) -> Option<String> {
-        let mut met: Vec<_> = self.met.iter().collect();
-        met.sort_by_key(|(what, n)| (Reverse(**n), *what));
-        let told: Vec<String> = met.iter().map(|(what, n)| format!("{n} {what}")).collect();
+        let told = commonest(&self.met);
         (!told.is_empty()).then(|| format!("their last attempts: {}", told.join(", ")))
+    }
+
+    /// What ended those that the policy never lets back.
+    fn fatal_ends(&self) -> String {
+        let told = commonest(&self.ends);
+        let more = if told.len() > ENDS { ", ..." } else { "" };
+        format!(" ({}{more})", told[..told.len().min(ENDS)].join(", "))
     }
 
     fn ruling(&self, limit: Option<Duration>) -> (Outcome, String) {
@@ -157,7 +168,13 @@ impl Fates {
             said(&self.absent, "never came back"),
             said(&self.gave_up, "gave up as the policy says"),
             self.last_attempts(),
-            said(&self.fatal, "met an end that the policy never retries"),
+            said(
+                &self.fatal,
+                &format!(
+                    "met an end that the policy never retries{}",
+                    self.fatal_ends()
+                ),
+            ),
             said(&self.late, &format!("came back, but not{within}")),
         ];
         let unsure = [
@@ -182,6 +199,17 @@ impl Fates {
             (true, true) => (Outcome::Pass, String::new()),
         }
     }
+}
+
+/// How many ends a finding tells.
+const ENDS: usize = 3;
+
+/// Each with how often, the commonest first.
+fn commonest(counts: &BTreeMap<String, u32>) -> Vec<String> {
+    let mut counts: Vec<_> = counts.iter().collect();
+    counts.sort_by_key(|(what, n)| (Reverse(**n), *what));
+    let told = counts.iter().map(|(what, n)| format!("{n} {what}"));
+    told.collect()
 }
 
 /// What an attempt met; none where herd itself ended it.
