@@ -183,7 +183,7 @@ fn parse_url(text: &str) -> Result<Url, String> {
         "ws" | "wss" | "http" | "https" => {}
         other => {
             return Err(format!(
-                "the target's scheme {other:?} is none of ws, wss, http and https; use one of them"
+                "the target's scheme {other:?} is none of ws://, wss://, http:// and https://; use one of them"
             ));
         }
     }

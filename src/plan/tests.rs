@@ -39,7 +39,7 @@ fn the_words_of_a_dial_come_from_the_templates() {
 #[test]
 fn what_can_not_work_is_refused_before_the_run() {
     for (url, word) in [
-        ("http://h/", "ws://"),
+        ("ftp://h/", "https://"),
         ("h:1", "ws://"),
         ("ws://", "no URL"),
         ("ws://h/{env:HERD_TEST_NOT_SET}", "HERD_TEST_NOT_SET"),
