@@ -1,11 +1,13 @@
 //! The command line: what was typed, as plain structs for `main` to carry out.
 //!
 //! This file and its leaves are the only ones that know clap, and they do nothing: no run, no print, no exit. A leaf holds
-//! one command: `cli/run.rs` the options of a run and how they lie over a scenario, `cli/list.rs` the lists.
+//! one command: `cli/run.rs` the options of a run and how they lie over a scenario, `cli/list.rs` the lists,
+//! `cli/profile.rs` the trial of a profile.
 
 mod access;
 mod help;
 mod list;
+mod profile;
 mod run;
 
 use std::ffi::OsString;
@@ -16,7 +18,7 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::error::ErrorKind;
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 
-use crate::error::Error;
+use crate::error::{Error, Exit};
 use crate::report::Format;
 use crate::scenario::{Count, Scenario, word};
 use crate::server::defect::Planted;
@@ -48,6 +50,13 @@ pub enum Command {
     Init {
         /// Where; none = on stdout.
         file: Option<PathBuf>,
+    },
+    /// Text for stdout, and how the process then ends.
+    Answer {
+        /// The text.
+        text: String,
+        /// The end.
+        exit: Exit,
     },
     /// Text for stdout: help, lists, completions, the manual page.
     Print(String),
@@ -158,6 +167,11 @@ enum Typed {
         output: Option<PathBuf>,
     },
     /// The reference server alone
+    ///
+    /// It keeps a log of what is published and sends it to whoever subscribes, from where they left off. GET /v1/live is a
+    /// WebSocket with the cursor in the URL (?after=ID), GET /v1/resume one with the cursor in the client's first frame,
+    /// GET /v1/events an event stream with the cursor in Last-Event-ID. POST /v1/publish takes an event, GET /v1/state
+    /// says where the log stands, GET /healthz that the server is ready.
     Serve(ServeArgs),
     /// Show what can be named
     List {
@@ -167,6 +181,9 @@ enum Typed {
         #[arg(long)]
         json: bool,
     },
+    /// Try a profile on recorded frames
+    #[command(subcommand)]
+    Profile(profile::ProfileCommand),
     /// Write a commented scenario file with every key and its default
     Init {
         /// Where to; a file that exists is refused. Without it, to stdout
@@ -327,6 +344,7 @@ fn decide(typed: Typed, matches: &clap::ArgMatches, fresh_seed: u64) -> Result<C
         },
         Typed::Serve(args) => Command::Serve(Box::new(args.config())),
         Typed::List { what, json } => Command::Print(if json { what.json() } else { what.text() }),
+        Typed::Profile(command) => command.answer()?,
         Typed::Init { file } => Command::Init { file },
         Typed::Completions { shell } => {
             let mut text = Vec::new();

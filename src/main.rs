@@ -53,6 +53,7 @@ fn carry_out(command: Command) -> Result<Exit, Error> {
         } => render(&histories, &rendering),
         Command::Serve(config) => serve(*config),
         Command::Init { file } => init(file.as_deref()),
+        Command::Answer { text, exit } => say(text.as_bytes()).map(|_| exit),
         Command::Print(text) => say(text.as_bytes()),
         Command::Hold => server::hold().map(|()| Exit::Pass),
         Command::Guard(_) => Ok(Exit::Usage),

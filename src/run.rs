@@ -6,7 +6,8 @@
 
 mod archive;
 mod conductor;
-mod network;
+pub mod network;
+mod note;
 mod phases;
 mod prepare;
 mod progress;

@@ -7,8 +7,9 @@
 //! How it goes: `catalogue.rs` decides once what there was to deliver and what each distinct event means (`contents.rs`
 //! for ids with several contents, `observe.rs` where others publish), `walk.rs` reads one client after the other and
 //! counts, `pairs.rs` ends its pairs, with `presence.rs` for deadlines, `order.rs` for what comes later, `again.rs` for
-//! duplicates that are allowed, `resets.rs` for what a reload covers, `refusal.rs` for what a refused resume does, and
-//! `visit.rs` for what came of a resume; `findings.rs` says what the counts mean and `explain.rs` how people read it.
+//! duplicates that are allowed, `resets.rs` for what a reload covers, `reload.rs` for what it does, `refusal.rs` for when
+//! a refused resume is one, and `visit.rs` for what came of a resume; `findings.rs` says what the counts mean and
+//! `explain.rs` how people read it.
 //! It takes time linear in the receipts and memory for one client at a time.
 
 mod again;
@@ -22,6 +23,7 @@ mod order;
 mod pairs;
 mod presence;
 mod refusal;
+mod reload;
 mod resets;
 mod visit;
 mod walk;

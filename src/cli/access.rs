@@ -57,8 +57,8 @@ impl AccessArgs {
 /// The value of one of these options as it may be shown; none where another file's options are meant.
 pub(super) fn shown(id: &str, value: &str) -> Option<String> {
     match id {
-        "user" | "bearer" => Some(hidden(value)),
-        "proxy" => Some(masked(value)),
+        "user" | "bearer" => Some(hidden(value, &[])),
+        "proxy" => Some(masked(value, &[])),
         _ => None,
     }
 }

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::backoff::Preset;
 use crate::check::Check;
 use crate::history::{PolicySource, TriggerKind};
-use crate::profile::ProfileName;
+use crate::profile::{ProfileName, Spec};
 use crate::report::Format;
 use crate::scenario::{Checks, Draft, Policy, backoff_table};
 use crate::server::defect::Defect;
@@ -66,9 +66,7 @@ impl List {
                     })
                 })
                 .to_vec(),
-            Self::Profiles => ProfileName::ALL
-                .map(|profile| json!({"name": profile.name(), "summary": profile.summary()}))
-                .to_vec(),
+            Self::Profiles => ProfileName::ALL.map(profile).to_vec(),
             Self::Triggers => TriggerKind::ALL
                 .map(|trigger| json!({"name": trigger.name(), "summary": cause(trigger)}))
                 .to_vec(),
@@ -92,6 +90,17 @@ fn details(row: &Value) -> Vec<String> {
     let mut lines = Vec::new();
     if let Some(limit) = row["default"].as_str() {
         lines.push(format!("default: {limit}"));
+    }
+    for (key, title) in [
+        ("id", "id"),
+        ("resume", "resume"),
+        ("caught_up", "caught-up marker"),
+        ("reset", "reset marker"),
+        ("tested", "tested against"),
+    ] {
+        if let Some(text) = row[key].as_str() {
+            lines.push(format!("{title}: {text}"));
+        }
     }
     if let Some(meaning) = row["arg"]["meaning"].as_str() {
         lines.push(format!(
@@ -118,6 +127,20 @@ fn policy(preset: Preset) -> Value {
     });
     let parsed: Option<Value> = toml::from_str(&table).ok();
     parsed.map_or(Value::Null, |toml| toml["backoff"].clone())
+}
+
+fn profile(name: ProfileName) -> Value {
+    let spec = Spec::builtin(name);
+    let about = spec.about();
+    json!({
+        "name": name.name(),
+        "summary": spec.summary,
+        "id": about.id,
+        "resume": about.resume,
+        "caught_up": about.caught_up,
+        "reset": about.reset,
+        "tested": about.tested,
+    })
 }
 
 fn cause(trigger: TriggerKind) -> &'static str {

@@ -13,7 +13,7 @@ use crate::backoff::Backoff;
 use crate::clock::Clock;
 use crate::history::{Elapsed, Seq, Source};
 use crate::plan::Plan;
-use crate::profile::{After, ProfileName};
+use crate::profile::Transport;
 use crate::scenario::Scenario;
 use crate::secrets::Secrets;
 use crate::transport::Limits;
@@ -36,14 +36,24 @@ impl OwnNumbers {
     }
 }
 
+/// Whose events' ids a client resumes from. A cursor that the profile keeps besides ids is the stream's whoever published.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Resumes {
+    /// Only those of herd's own events. Where herd publishes, only they are sure to be the stream's: presence, answers and
+    /// beats have ids too, and no server can resume from those. What others published meanwhile may come again, and is in
+    /// no gate.
+    FromOwn,
+    /// Anybody's: others publish, or the transport itself says what an id is, as event streams do.
+    FromAny,
+}
+
 /// What all clients of a process share.
 #[derive(Debug)]
 pub struct Crew {
     pub(super) plan: Plan,
     pub(super) policy: Backoff,
     pub(super) own: OwnNumbers,
-    /// Who publishes.
-    pub(super) source: Source,
+    pub(super) resumes: Resumes,
     pub(super) dialler: Dialler,
     pub(super) table: EventTable,
     handles: Vec<Arc<Handle>>,
@@ -89,11 +99,11 @@ impl Crew {
         own: OwnNumbers,
     ) -> Self {
         let connect = &scenario.connect;
-        let profile = match connect.profile {
-            ProfileName::After => After {
-                id: connect.id.clone(),
-                seq: connect.seq.clone(),
-            },
+        let profile = plan.profile().clone();
+        let streams = profile.transport() == Transport::Sse;
+        let resumes = match scenario.publish.source() {
+            Source::Herd if !streams => Resumes::FromOwn,
+            Source::Herd | Source::Others => Resumes::FromAny,
         };
         let handles: Vec<_> = plan.clients().map(|id| Arc::new(Handle::new(id))).collect();
         let counters = Counters::default();
@@ -101,7 +111,7 @@ impl Crew {
         Self {
             policy: scenario.policy.backoff.clone(),
             own,
-            source: scenario.publish.source(),
+            resumes,
             dialler: Dialler {
                 clock,
                 network,

@@ -10,11 +10,14 @@ use crate::secrets::Secrets;
 pub(super) fn secrets(run: &Secrets, plan: &Plan, client: ClientId) -> Secrets {
     let mut all = run.clone();
     // Without a cursor: an id is no secret, and a refusal that names it is worth reading.
-    let Ok(call) = plan.call(client, "") else {
+    let Ok(call) = plan.call(client, None, &[]) else {
         return all;
     };
     for (name, value) in &call.headers {
         all.add_header(name, value);
+    }
+    for value in plan.values(client).row.values.iter().flatten() {
+        all.add(value);
     }
     let number = client.0.to_string();
     for (_, value) in call.url.query_pairs() {

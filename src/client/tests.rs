@@ -7,7 +7,7 @@ use crate::backoff::Preset;
 use crate::clock::Clock;
 use crate::history::{DeliveryMode, IdKind, PolicySource, Shard};
 use crate::plan::Plan;
-use crate::profile::ProfileName;
+use crate::profile::{ProfileName, Spec};
 use crate::scenario::{
     Checks, Connect, Outage, Output, Policy, Publish, Scenario, Server, Target, Trigger, Via,
 };
@@ -27,12 +27,13 @@ pub(crate) fn scenario(url: &str) -> Scenario {
             ready_limit: Duration::from_secs(5),
         },
         connect: Connect {
-            profile: ProfileName::After,
-            id: "/id".into(),
+            profile: Spec::builtin(ProfileName::After),
+            id: None,
             seq: None,
             ids: IdKind::Opaque,
             contiguous: false,
             headers: vec![],
+            clients_file: None,
             subprotocols: vec![],
             credentials: None,
             tls: Default::default(),

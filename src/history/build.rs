@@ -45,29 +45,35 @@ pub fn header(clients: u32) -> Header {
         shard: Shard::WHOLE,
         seq_base: SEQ_BASE,
         seq_span: 1 << 20,
-        terms: Terms {
-            policy_name: "full-jitter".into(),
-            policy: FULL_JITTER.into(),
-            policy_source: PolicySource::Named,
-            profile: "after".into(),
-            target: "embedded".into(),
-            trigger: TriggerKind::Child,
-            outages: 1,
-            source: Source::Herd,
-            ids: IdKind::Integer,
-            contiguous: false,
-            duplicates: Duplicates::Forbidden,
-            idempotent: true,
-            min_spread: Duration::from_secs(5),
-            max_peak: 0.75,
-            peak_window: Duration::from_secs(1),
-            delivery: DeliveryMode::ExactlyOnce,
-            max_resets: 0,
-            settle: Duration::from_secs(30),
-            reconnect_limit: None,
-            max_recovery: None,
-            share: 1.0,
-        },
+        terms: terms(),
+    }
+}
+
+/// What a run of the embedded server with full jitter is asked to prove by default.
+#[must_use]
+pub fn terms() -> Terms {
+    Terms {
+        policy_name: "full-jitter".into(),
+        policy: FULL_JITTER.into(),
+        policy_source: PolicySource::Named,
+        profile: "after".into(),
+        target: "embedded".into(),
+        trigger: TriggerKind::Child,
+        outages: 1,
+        source: Source::Herd,
+        ids: IdKind::Integer,
+        contiguous: false,
+        duplicates: Duplicates::Forbidden,
+        idempotent: true,
+        min_spread: Duration::from_secs(5),
+        max_peak: 0.75,
+        peak_window: Duration::from_secs(1),
+        delivery: DeliveryMode::ExactlyOnce,
+        max_resets: 0,
+        settle: Duration::from_secs(30),
+        reconnect_limit: None,
+        max_recovery: None,
+        share: 1.0,
     }
 }
 

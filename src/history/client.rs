@@ -31,6 +31,24 @@ pub enum AttemptOutcome {
     Aborted,
 }
 
+impl AttemptOutcome {
+    /// The word under which failed dials are counted: the status where there was one; none where it didn't fail, or only on
+    /// herd's side.
+    #[must_use]
+    pub fn label(&self) -> Option<String> {
+        match self {
+            Self::Refused => Some("refused".into()),
+            Self::Timeout => Some("timeout".into()),
+            Self::Handshake {
+                status: Some(status),
+                ..
+            } => Some(status.to_string()),
+            Self::Handshake { status: None, .. } => Some("handshake".into()),
+            Self::Opened | Self::Local(_) | Self::Aborted => None,
+        }
+    }
+}
+
 /// One dial.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Attempt {
@@ -99,6 +117,15 @@ impl Cause {
             Self::Io(_) => "io",
             Self::Herd => "herd",
             Self::Declined(_) => "declined",
+        }
+    }
+
+    /// The word under which ends are counted: a close code where there was one (1005 where the frame held none).
+    #[must_use]
+    pub fn label(&self) -> String {
+        match self {
+            Self::Close { code, .. } => code.unwrap_or(1005).to_string(),
+            other => other.name().to_owned(),
         }
     }
 }

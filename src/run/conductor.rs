@@ -12,6 +12,7 @@ use tokio::sync::watch as signal;
 use tokio::task::JoinSet;
 
 use super::archive::{Archive, Sources};
+use super::note;
 use super::progress::{Phase, Progress};
 use super::start::{self, Started};
 use super::watch::{self, Cut, Needed, Patience, Standing};
@@ -206,18 +207,6 @@ fn interrupted_early(mut writer: Writer, clock: Clock, asked: Signal) -> Result<
     })?)
 }
 
-/// A stop that never ends by itself is a fact about the server: some close their port and wait for their streams for ever.
-fn killed(grace: Duration, open: usize) -> String {
-    let seconds = (grace.as_secs_f64() * 10.0).round() / 10.0;
-    let connections = match open {
-        1 => "1 connection".to_owned(),
-        open => format!("{open} connections"),
-    };
-    format!(
-        "the server did not exit within {seconds} s of SIGTERM with {connections} open; it was killed"
-    )
-}
-
 fn interrupted(asked: Signal) -> End {
     End::Interrupted {
         terminated: asked == Signal::Terminate,
@@ -327,16 +316,19 @@ impl Conductor<'_> {
                              run's directory"
                         ))));
                     }
-                    (_, Mark::Note { text }) => self.progress.say(&text),
+                    (_, Mark::Note { text }) => {
+                        self.progress.say(&self.crew.secrets().redact(&text));
+                    }
                     _ => {}
                 }
             }
             Step::Killed { at, grace } => {
                 let open = watch::open_at(&self.crew, at);
-                let text = killed(grace, open);
+                let text = note::killed(grace, open);
                 self.note(at, text);
             }
             Step::NeverReady { at, why } => {
+                let why = self.crew.secrets().redact(&why).into_owned();
                 self.note(at, why.clone());
                 match &mut self.outage {
                     Some(outage) => {
@@ -364,6 +356,7 @@ impl Conductor<'_> {
 
     /// Says something on the way that the reports show too.
     pub(super) fn note(&mut self, at: Elapsed, text: String) {
+        let text = self.crew.secrets().redact(&text).into_owned();
         self.progress.say(&text);
         self.sources.mark(at, Mark::Note { text: text.into() });
     }

@@ -15,7 +15,7 @@ use crate::transport::tls::{Settings, Tls};
 ///
 /// # Errors
 /// [`Error::Usage`] where a file, a variable or a proxy can't be used.
-pub(super) fn load(scenario: &Scenario) -> Result<Arc<Network>, Error> {
+pub fn load(scenario: &Scenario) -> Result<Arc<Network>, Error> {
     let env = |name: &str| std::env::var(name).ok();
     let connect = &scenario.connect;
     let proxies = match &connect.proxy {

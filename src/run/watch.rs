@@ -5,11 +5,9 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use crate::backoff::patience::SILENCE;
 use crate::client::{Crew, Handle, Progress, Status};
 use crate::history::{Elapsed, Fate, Publication, PublicationKind, Seq};
-
-/// How long a connection may stay silent while others, back from the outage, receive (rule 5 of judgement).
-const SILENCE: Duration = Duration::from_secs(5);
 
 /// A receipt this long after its session's opening is live, not replayed.
 const LIVE: Duration = Duration::from_secs(1);

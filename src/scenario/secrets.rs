@@ -2,7 +2,7 @@
 //! file.
 
 use super::template::{outside_texts, private_parts};
-use super::{Credentials, Proxy, Scenario, Via};
+use super::{Credentials, Proxy, Scenario, Via, templates};
 use crate::error::Error;
 use crate::secrets::Secrets;
 
@@ -22,6 +22,14 @@ impl Scenario {
         };
         found.url(&self.target.url)?;
         found.lines(&self.connect.headers)?;
+        let profile = &self.connect.profile;
+        for template in templates(profile) {
+            found.outside(template)?;
+        }
+        for (name, value) in &profile.headers {
+            let text = (found.expand)(value)?;
+            found.secrets.add_header(name, &text);
+        }
         for protocol in &self.connect.subprotocols {
             found.outside(protocol)?;
         }

@@ -9,6 +9,8 @@
 
 mod coming_back;
 mod dialling;
+mod frames;
 mod reading;
 pub(crate) mod rig;
 mod streams;
+mod talking;

@@ -23,7 +23,15 @@ const TABLE: &[(&str, May)] = &[
     ("template", Only(&[])),
     ("secrets", Only(&[])),
     ("transport", Only(&["history", "secrets"])),
-    ("profile", Only(&["transport"])),
+    (
+        "profile",
+        Only(&[
+            "transport",
+            "template",
+            "history::IdKind",
+            "history::Duplicates",
+        ]),
+    ),
     ("client::machine", Only(&["backoff", "profile", "history"])),
     (
         "client",
@@ -45,7 +53,9 @@ const TABLE: &[(&str, May)] = &[
     ),
     (
         "plan",
-        Only(&["scenario", "backoff", "history", "secrets", "template"]),
+        Only(&[
+            "scenario", "profile", "backoff", "history", "secrets", "template",
+        ]),
     ),
     ("check", Only(&["history", "backoff"])),
     ("report", Only(&["check", "history"])),

@@ -19,6 +19,8 @@ pub(super) struct Item<'a> {
     pub(super) id: Option<&'a str>,
     /// The epoch that clients got it under; none too where none of them got it.
     pub(super) epoch: Option<&'a str>,
+    /// What must rise, where clients got it with a key of its own for that.
+    pub(super) order: Option<&'a str>,
     /// Since when it certainly exists: the publisher's answer, else its first receipt anywhere.
     pub(super) known: Elapsed,
     /// The server can't have stored it before.
@@ -228,6 +230,9 @@ fn item<'a>(
         epoch: events
             .iter()
             .find_map(|ix| history.event(*ix).epoch.as_deref()),
+        order: events
+            .iter()
+            .find_map(|ix| history.event(*ix).order.as_deref()),
         known: match publication.fate {
             Fate::Acked => answered,
             Fate::Failed | Fate::Unknown => first_seen.unwrap_or(answered),

@@ -205,11 +205,15 @@ impl Loss<'_> {
 
     /// The id of an item, where the client got something else under it.
     fn in_conflict(&self, x: u32) -> Option<&str> {
-        let id = self.catalogue.item(x).id?;
+        let item = self.catalogue.item(x);
+        let id = item.id?;
+        let same = |identity: (Option<&str>, Option<&str>)| {
+            identity.1 == Some(id) && (item.epoch.is_none() || identity.0 == item.epoch)
+        };
         let mut entries = self.client.entries(self.history);
         let something = entries.any(|entry| match entry {
             Entry::Receipt(receipt) => {
-                self.history.event(receipt.event).id.as_deref() == Some(id)
+                same(self.history.event(receipt.event).identity())
                     && self.catalogue.readings[receipt.event.0 as usize].meaning
                         == Meaning::Conflict
             }

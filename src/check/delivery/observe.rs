@@ -57,6 +57,7 @@ fn seen<'a>((epoch, id): (Option<&'a str>, Option<&'a str>), known: Elapsed) -> 
         seq: None,
         id,
         epoch,
+        order: None,
         known,
         start: Elapsed::ZERO,
         stored: None,

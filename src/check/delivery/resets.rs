@@ -1,18 +1,19 @@
 //! Rule 17: what a full reload covers. It knows the publisher's answers and the items, no client's state.
 //!
 //! A reset covers everything up to its id where the publisher was answered with that id, in the server's own order:
-//! declared ids, else positions, else answers. An id that was answered for several publications means the last one
+//! declared order keys (often the ids), else positions, else answers. An id that was answered for several publications means the last one
 //! answered before the frame. Ids and positions are comparable only within one epoch: across epochs the answers decide.
 //! Without such an id it covers what had been sent when the frame arrived: what was answered
 //! before the dial is in the state that the client reloads, and what was in flight may come or not. Later ones are
 //! expected.
 
+use std::cmp::Ordering;
 use std::collections::HashMap;
 use std::time::Duration;
 
 use super::bits::Bits;
 use super::catalogue::{Catalogue, Item};
-use crate::history::{Elapsed, EventIx, History, IdKind, Publication, Seq};
+use crate::history::{Elapsed, EventIx, History, Publication, Seq};
 
 /// Answers what a reset frame covers; thousands of clients get the same frame.
 #[derive(Debug)]
@@ -21,6 +22,8 @@ pub(super) struct Covers<'a> {
     answered: HashMap<&'a str, Vec<&'a Publication>>,
     /// The epoch that clients got each number under, where there was one.
     epochs: HashMap<Seq, &'a str>,
+    /// What must rise is something else than the id, so ids are not comparable.
+    keyed: bool,
     known: HashMap<EventIx, Bits>,
 }
 
@@ -36,6 +39,7 @@ impl<'a> Covers<'a> {
         Self {
             history,
             answered,
+            keyed: history.events.iter().any(|event| event.order.is_some()),
             epochs: items.filter_map(|i| Some((i.seq?, i.epoch?))).collect(),
             known: HashMap::new(),
         }
@@ -63,11 +67,19 @@ impl<'a> Covers<'a> {
         let named = candidates
             .iter()
             .max_by_key(|p| (p.answered.is_some_and(|t| t <= at), p.answered));
-        let ids = self.history.header.terms.ids;
+        let (ids, keyed) = (self.history.header.terms.ids, self.keyed);
+        let key = match keyed {
+            true => self.history.event(event).order.as_deref(),
+            false => Some(id),
+        };
         let bits = select(catalogue, |item| {
             let same_epoch = item.epoch == epoch;
             named.is_some_and(|named| match same_epoch {
-                true => up_to(ids, item, id, named, at),
+                true => {
+                    let own = if keyed { item.order } else { item.id };
+                    let by_key = own.zip(key).and_then(|(own, key)| ids.compare(own, key));
+                    up_to(by_key, item, named, at)
+                }
                 false => answered_by(item, named, at),
             })
         });
@@ -106,11 +118,10 @@ fn sent_by(item: &Item<'_>, at: Elapsed) -> bool {
     }
 }
 
-fn up_to(ids: IdKind, item: &Item<'_>, id: &str, named: &Publication, at: Elapsed) -> bool {
-    let by_id = item.id.and_then(|own| ids.compare(own, id));
+fn up_to(by_key: Option<Ordering>, item: &Item<'_>, named: &Publication, at: Elapsed) -> bool {
     let by_position = item.position.zip(named.position);
-    match (by_id, by_position) {
-        (Some(by_id), _) => by_id.is_le(),
+    match (by_key, by_position) {
+        (Some(by_key), _) => by_key.is_le(),
         (None, Some((own, its))) => own <= its,
         (None, None) => answered_by(item, named, at),
     }

@@ -12,8 +12,8 @@ use super::catalogue::{Catalogue, Meaning};
 use super::explain;
 use super::order::{Order, Progress};
 use super::presence::Presence;
-use super::refusal::{Beginning, Refusal};
-use super::resets::{Covers, sent_until};
+use super::refusal::Refusal;
+use super::resets::Covers;
 use super::visit::{Holdings, Visit};
 use crate::check::timeline::{Place, Timeline};
 use crate::check::{DeliveryFacts, MAX_OFFENDERS, Offender, ResumeOutcome, Return, Wrong};
@@ -73,7 +73,7 @@ pub(super) struct Walk<'s, 'a> {
     pub(super) visit: Option<Visit>,
     pub(super) refusal: Refusal,
     pub(super) told: bool,
-    /// It began anew after a refused resume.
+    /// It began anew without a cursor, after a refused resume or a reset.
     pub(super) anew: bool,
     /// Of its sessions.
     pub(super) places: &'s [Place],
@@ -153,7 +153,7 @@ impl<'s, 'a> Walk<'s, 'a> {
         }
     }
 
-    fn flapped(&self, index: usize) -> bool {
+    pub(super) fn flapped(&self, index: usize) -> bool {
         self.places.get(index).is_some_and(|p| p.flapped)
     }
 
@@ -176,7 +176,7 @@ impl<'s, 'a> Walk<'s, 'a> {
     }
 
     /// The session that was being read is over.
-    fn leave(&mut self) {
+    pub(super) fn leave(&mut self) {
         let Some(index) = self.visit.as_ref().map(|visit| visit.index) else {
             return;
         };
@@ -298,26 +298,6 @@ impl<'s, 'a> Walk<'s, 'a> {
         }
     }
 
-    /// What an earlier refusal makes of an item that arrives.
-    fn after_refusal(&mut self, receipt: Receipt) {
-        let Some(session) = self.client.sessions.get(receipt.session) else {
-            return;
-        };
-        if self.refusal.goes_on(receipt.session, session, receipt.at) {
-            self.forget();
-        }
-        if let Some(beginning) = self.refusal.served(session, receipt.at) {
-            self.begin_anew(beginning, receipt.at);
-        }
-    }
-
-    fn begin_anew(&mut self, beginning: Beginning, at: Elapsed) {
-        let covered = sent_until(self.scene.catalogue, beginning.until);
-        self.cover(at, beginning.asked, covered);
-        self.tell(beginning.session);
-        self.anew = true;
-    }
-
     /// Rule 20: where others publish, a client must get what is first seen from its own first receipt on until a
     /// settle limit before the end.
     fn open_window(&mut self, at: Elapsed) {
@@ -329,52 +309,6 @@ impl<'s, 'a> Walk<'s, 'a> {
                 .catalogue
                 .between(at, Elapsed(to.0.saturating_add(1)));
         }
-    }
-
-    fn reset(&mut self, session: usize, at: Elapsed, covered: Bits) {
-        self.cover(at, at, covered);
-        self.forget();
-        let sessions = &self.client.sessions;
-        let resumed = sessions
-            .get(session)
-            .is_some_and(|s| s.resumed_from.is_some());
-        // Before its first event a client has nothing to reload: servers may begin a connection so.
-        if resumed || session > 0 || self.first.is_some() {
-            self.tell(session);
-        }
-    }
-
-    /// These items need not come any more, as the server `asked` then; the client knows since `at`.
-    fn cover(&mut self, at: Elapsed, asked: Elapsed, covered: Bits) {
-        self.covered.add_all(&covered);
-        if let Some(visit) = &mut self.visit {
-            visit.reset(at, &covered);
-        }
-        self.resets.push((asked, covered));
-    }
-
-    /// What the client holds, and its order, begin anew.
-    fn forget(&mut self) {
-        self.held.clear();
-        self.copies.clear();
-        self.reused.clear();
-        self.progress = Progress::default();
-    }
-
-    /// The client was told to reload in this session. It was away since the last one that was of use to it.
-    fn tell(&mut self, session: usize) {
-        self.told = true;
-        let sessions = &self.client.sessions;
-        let Some(now) = sessions.get(session) else {
-            return;
-        };
-        let before = (0..session)
-            .rev()
-            .find(|i| !self.flapped(*i) && sessions[*i].refused.is_none());
-        let dropped = before.and_then(|before| sessions[before].dropped());
-        let away = dropped.map(|dropped| self.scene.catalogue.between(dropped, now.dialled).len());
-        let longest = &mut self.totals.longest_absence;
-        *longest = (*longest).max(away.unwrap_or(0) as u32);
     }
 
     fn offend(&mut self, wrong: Wrong, receipt: Receipt) {
@@ -400,7 +334,10 @@ impl<'s, 'a> Walk<'s, 'a> {
         let others = self.scene.history.header.terms.source == Source::Others;
         self.totals.silent += u32::from(others && self.first.is_none());
         self.totals.told += u32::from(self.told);
-        self.totals.refused += u32::from(self.anew);
+        let sessions = &self.client.sessions;
+        let refused =
+            !self.client.refused_dials.is_empty() || sessions.iter().any(|s| s.refused.is_some());
+        self.totals.refused += u32::from(self.anew && refused);
         self.offences.sort_by_key(|(at, _)| *at);
         let room = MAX_OFFENDERS - self.totals.offenders.len();
         let named = self.offences.drain(..).take(room).map(|(_, o)| o);

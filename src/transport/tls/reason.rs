@@ -72,6 +72,11 @@ fn of_certificate(error: &CertificateError) -> String {
         CertificateError::UnknownIssuer => {
             "the certificate is not signed by a known authority; use --cacert FILE or -k".into()
         }
+        // The authority's name is known, its key isn't.
+        CertificateError::BadSignature => {
+            "the certificate is not signed by a known authority, only by one of the same name; use --cacert FILE or -k"
+                .into()
+        }
         CertificateError::Expired => "the certificate has expired; renew it, or use -k".into(),
         CertificateError::ExpiredContext { not_after, .. } => format!(
             "the certificate expired at {}; renew it, or use -k",

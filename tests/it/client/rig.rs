@@ -9,7 +9,7 @@ use herd::history::{
     Quit, Shard, build,
 };
 use herd::plan::Plan;
-use herd::profile::ProfileName;
+use herd::profile::{ProfileName, Spec};
 use herd::scenario::{
     Checks, Connect, Outage, Output, Policy, Publish, Scenario, Server, Target, Trigger, Via,
 };
@@ -40,12 +40,13 @@ pub(crate) fn scenario(address: SocketAddr) -> Scenario {
             ready_limit: PATIENCE,
         },
         connect: Connect {
-            profile: ProfileName::After,
-            id: "/id".into(),
+            profile: Spec::builtin(ProfileName::After),
+            id: None,
             seq: None,
             ids: IdKind::Opaque,
             contiguous: false,
             headers: vec![],
+            clients_file: None,
             subprotocols: vec![],
             credentials: None,
             tls: Default::default(),

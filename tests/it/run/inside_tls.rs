@@ -19,7 +19,7 @@ fn a_certificate_that_can_not_be_believed_ends_the_run_with_the_reason() {
         (
             Shows::Good,
             false,
-            "not signed by a known authority; use --cacert FILE or -k",
+            "not signed by a known authority, only by one of the same name; use --cacert FILE or -k",
         ),
         (
             Shows::Expired,

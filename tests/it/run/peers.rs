@@ -169,6 +169,23 @@ impl Fake {
         Self { port }
     }
 
+    /// Accepts every handshake, says this once, and then nothing more.
+    pub(super) fn saying(frame: &'static str) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        std::thread::spawn(move || {
+            let mut open = Vec::new();
+            for stream in listener.incoming().flatten() {
+                if let Ok(mut socket) = tokio_tungstenite::tungstenite::accept(stream) {
+                    // A client may leave first.
+                    let _ = socket.send(frame.into());
+                    open.push(socket);
+                }
+            }
+        });
+        Self { port }
+    }
+
     /// Accepts every handshake and ends the connection.
     pub(super) fn hanging_up() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();

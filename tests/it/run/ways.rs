@@ -6,11 +6,39 @@ use crate::files;
 
 #[test]
 fn herds_own_tools_restart_a_server_that_is_not_herds() {
-    let both: [fn(); 2] = [
+    let all: [fn(); 3] = [
+        a_server_that_outlives_sigterm_is_killed_and_that_is_said,
         a_server_command_is_supervised_over_two_outages,
         a_command_restarts_a_target_that_is_not_herds,
     ];
-    together(both);
+    together(all);
+}
+
+/// The shell stays when its server has gone, as a server does that waits for something that never ends.
+fn a_server_that_outlives_sigterm_is_killed_and_that_is_said() {
+    let stage = Stage::new();
+    let command = format!(
+        "trap '' TERM; {} serve --listen 127.0.0.1:{{port}} --data {} & while :; do sleep 0.05; done",
+        env!("CARGO_BIN_EXE_herd"),
+        stage.text("data")
+    );
+    let args = [
+        "--server-cmd",
+        &command,
+        "--target",
+        "ws://127.0.0.1:{port}/v1/live?after={after}",
+        "--publish-url",
+        "http://127.0.0.1:{port}/v1/publish",
+        "--grace",
+        "400ms",
+    ];
+    let said =
+        "the server did not exit within 0.4 s of SIGTERM with 0 connections open; it was killed";
+    let ended = stage.run(QUICK, &args).end();
+    ended.says(&[said]);
+    assert!(ended.stdout.contains("Note"), "{}", ended.stdout);
+    stage.assert_empty();
+    stage.check(&[]).says(&["did not exit within 0.4 s"]);
 }
 
 fn a_server_command_is_supervised_over_two_outages() {

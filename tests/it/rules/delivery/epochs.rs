@@ -25,6 +25,50 @@ fn the_order_key_must_rise_where_there_is_one_whatever_the_ids_do() {
     assert_eq!((outcomes(&wrong), wrong.facts.reordered), (DISORDERED, 1));
 }
 
+/// Where something else than the id must rise, ids say nothing of what a reset covers: here they fall.
+#[test]
+fn a_reset_goes_by_order_keys_where_there_are_any() {
+    let told = |order: Option<&str>| {
+        let falling = |n: u64| {
+            Story::variant(n, |e| {
+                e.id = Some((100 - n).to_string().into());
+                e.order = Some(n.to_string().into());
+            })
+        };
+        let mut builder = published(Builder::new(2));
+        for n in 4..=6 {
+            let id = (100 - n).to_string();
+            builder = builder.publication(n, 1_100 + (n - 4) * 100, |p| p.id = Some(id.into()));
+        }
+        let history = builder
+            .client(1, |s| {
+                before(s);
+                s.resume(3_000, 3).reset_to(
+                    3_005,
+                    Event {
+                        id: Some("96".into()),
+                        order: order.map(Into::into),
+                        ..Event::default()
+                    },
+                );
+                s.got_every(5_002, 100, 7..=10);
+            })
+            .client(2, |s| {
+                before(s);
+                s.resume(3_000, 3);
+                for n in 4..=6 {
+                    s.got_event(3_010, falling(n));
+                }
+                s.got_every(5_002, 100, 7..=10);
+            });
+        let facts = judged(&history.end(END)).facts;
+        (facts.reset, facts.lost)
+    };
+    // Its id is the highest of the three, and its event the first.
+    assert_eq!(told(Some("4")), (1, 2));
+    assert_eq!(told(None), (1, 2), "by the answers, then");
+}
+
 /// The server is restarted without its memory: events 4 to 10 are ids 1 to 7 of another epoch.
 fn restarted(epochs: [Option<&'static str>; 2]) -> Builder {
     restarted_with(epochs, [7, 8, 9, 10])
