@@ -1,13 +1,14 @@
 //! An event stream over HTTP seen by a client: whole blocks, and one cause for its end.
 //!
-//! HTTP is hyper's; the request and what counts as an answer (`sse/http.rs`), where a redirect leads
-//! (`sse/redirect.rs`) and the stream's format (`sse/parser.rs`) are herd's. What an event means, and which id is the
-//! cursor, is the profile's business.
+//! HTTP is hyper's; the socket beneath it (`sse/socket.rs`), the request and what counts as an answer (`sse/http.rs`),
+//! where a redirect leads (`sse/redirect.rs`) and the stream's format (`sse/parser.rs`) are herd's. What an event means,
+//! and which id is the cursor, is the profile's business.
 
 mod fault;
 mod http;
 pub mod parser;
 pub mod redirect;
+mod socket;
 
 use std::task::{Context, Poll, ready};
 use std::time::Duration;

@@ -19,6 +19,7 @@ use hyper_util::rt::{TokioExecutor, TokioIo};
 use tokio::time::timeout;
 use url::{Position, Url};
 
+use super::socket::Socket;
 use super::{Connection, fault, redirect};
 use crate::history::AttemptOutcome;
 use crate::transport::wire::Wire;
@@ -176,7 +177,7 @@ async fn send(
     version: Version,
     request: Request<Empty<Bytes>>,
 ) -> hyper::Result<Response<Body>> {
-    let io = TokioIo::new(wire);
+    let io = TokioIo::new(Socket::new(wire));
     match version {
         Version::Http1 => {
             let (mut sender, connection) = http1::Builder::new()

@@ -1,6 +1,7 @@
 //! Event streams: what may be answered, how the body may come, and how it may end.
 
-use herd::history::{AttemptOutcome, Cause, Client, History};
+use herd::history::{AttemptOutcome, Cause, Client, History, Quit};
+use herd::profile::{ProfileName, Spec};
 use herd::scenario::Scenario;
 use std::future::Future;
 use std::net::SocketAddr;
@@ -35,15 +36,10 @@ where
 }
 
 fn to_streams(scenario: &mut Scenario) {
-    scenario.target.url = scenario
-        .target
-        .url
-        .replace("ws://", "http://")
-        .replace("?after={after}", "");
-    scenario.connect.headers = vec![
-        "Last-Event-ID: {after}".into(),
-        "Authorization: Bearer t0ps3cret".into(),
-    ];
+    let url = scenario.target.url.replace("ws://", "http://");
+    scenario.target.url = url.replace("?after={after}", "");
+    scenario.connect.profile = Spec::builtin(ProfileName::Sse);
+    scenario.connect.headers = vec!["Authorization: Bearer t0ps3cret".into()];
 }
 
 /// Answers every request alike and closes.
@@ -195,11 +191,6 @@ async fn every_answer_that_is_no_stream_fails_the_handshake_with_the_reason() {
         ("HTTP/1.1 20".into(), None, &["without an answer"]),
         ("SSH-2.0-x\r\n\r\n".into(), None, &["not HTTP"]),
         (
-            "HTTP/1.1 204 No Content\r\n\r\n".into(),
-            Some(204),
-            &["204 No Content"],
-        ),
-        (
             "HTTP/1.1 503 Service Unavailable\r\nContent-Length: 16\r\n\r\n\x1b[31mbusy\nlater "
                 .into(),
             Some(503),
@@ -235,6 +226,29 @@ async fn every_answer_that_is_no_stream_fails_the_handshake_with_the_reason() {
             assert!(why.contains(word), "{why:?} lacks {word:?}");
         }
     }
+}
+
+#[tokio::test]
+async fn no_content_means_never_to_come_back() {
+    let (_, client, asked) = script(
+        |s| {
+            to_streams(s);
+            s.policy.backoff = retries(3);
+        },
+        vec![
+            OPEN.to_owned() + &event("1"),
+            "HTTP/1.1 204 No Content\r\n\r\n".into(),
+        ],
+    )
+    .await;
+    assert_eq!(asked.len(), 2);
+    let why = "answered 204 No Content".into();
+    let outcome = AttemptOutcome::Handshake {
+        status: Some(204),
+        why,
+    };
+    assert_eq!(client.attempts[1].outcome, outcome);
+    assert!(matches!(client.quit, Some((_, Quit::Fatal(_)))));
 }
 
 #[tokio::test]
@@ -280,11 +294,9 @@ async fn the_cursor_is_sent_and_survives_a_redirect() {
         .map(|head| head.split(' ').nth(1).unwrap())
         .collect();
     assert_eq!(paths, ["/live", "/live", "/v2?x=1", "/v3"]);
-    let cursors: Vec<_> = asked
-        .iter()
-        .map(|head| header(head, "last-event-id").unwrap())
-        .collect();
-    assert_eq!(cursors, ["", "1796:1", "1796:1", "1796:1"]);
+    let cursors = asked.iter().map(|head| header(head, "last-event-id"));
+    let expected = [None, Some("1796:1"), Some("1796:1"), Some("1796:1")];
+    assert_eq!(cursors.collect::<Vec<_>>(), expected);
     assert_eq!(header(&asked[3], "authorization"), Some("Bearer t0ps3cret"));
     assert_eq!(header(&asked[0], "accept"), Some("text/event-stream"));
     assert_eq!(header(&asked[0], "cache-control"), Some("no-store"));

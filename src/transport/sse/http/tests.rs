@@ -1,6 +1,9 @@
 //! What is asked and how an answer is judged; what needs a socket is in the integration tests.
 
+use tokio::net::{TcpListener, TcpStream};
+
 use super::*;
+use crate::history::Cause;
 
 fn url(text: &str) -> Url {
     Url::parse(text).unwrap()
@@ -236,4 +239,124 @@ fn retry_after_is_seconds_or_a_date_by_the_servers_own_clock() {
             "{lines:?}"
         );
     }
+}
+
+/// What a client is told that asks over HTTP/2 with prior knowledge: the data of the blocks, and the cause of the end.
+async fn over_http_2<F: Future<Output = ()> + Send + 'static>(
+    serve: impl FnOnce(h2::server::SendResponse<Bytes>, h2::server::Connection<TcpStream, Bytes>) -> F
+    + Send
+    + 'static,
+) -> Result<(Vec<String>, Cause), AttemptOutcome> {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let server = tokio::spawn(async move {
+        let (stream, _) = listener.accept().await.unwrap();
+        let mut connection = h2::server::handshake(stream).await.unwrap();
+        let (request, respond) = connection.accept().await.unwrap().unwrap();
+        assert_eq!(*request.uri(), *format!("http://{address}/v1?x"));
+        assert_eq!(request.headers()["last-event-id"], "7");
+        serve(respond, connection).await;
+    });
+    let wire = Wire::Plain(TcpStream::connect(address).await.unwrap());
+    let target = url(&format!("http://{address}/v1?x"));
+    let headers = owned(&[("Last-Event-ID", "7")]);
+    let reply = ask(wire, Version::Http2, &target, &headers, Limits::default()).await?;
+    let mut connection = match reply.answer {
+        Answer::Stream(connection, _) => connection,
+        Answer::Declined(outcome) => return Err(outcome),
+        Answer::Moved { .. } => panic!("{reply:?}"),
+    };
+    let mut data = Vec::new();
+    let cause = loop {
+        match poll_fn(|cx| connection.poll_next(cx)).await {
+            Ok(block) => data.push(block.data),
+            Err(cause) => break cause,
+        }
+    };
+    // The server waits for that.
+    drop(connection);
+    server.await.unwrap();
+    Ok((data, cause))
+}
+
+fn stream_head() -> Response<()> {
+    let mut head = Response::new(());
+    let value = HeaderValue::from_static("text/event-stream");
+    head.headers_mut().insert(CONTENT_TYPE, value);
+    head
+}
+
+/// What an HTTP/2 server does after some data.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum End {
+    Clean,
+    /// GOAWAY without an error lets the stream go on.
+    GoAway,
+    Reset,
+    Gone,
+}
+
+async fn some_data_and(
+    end: End,
+    mut respond: h2::server::SendResponse<Bytes>,
+    mut connection: h2::server::Connection<TcpStream, Bytes>,
+) {
+    let mut body = respond.send_response(stream_head(), false).unwrap();
+    for data in ["id: 8\nda", "ta: x\n\ndata: y\n\ndata: half"] {
+        let data = Bytes::from_static(data.as_bytes());
+        body.send_data(data, false).unwrap();
+    }
+    // Written before anything else happens.
+    let is_open = poll_fn(|cx| Poll::Ready(connection.poll_closed(cx).is_pending())).await;
+    assert!(is_open);
+    match end {
+        End::Clean => body.send_data(Bytes::new(), true).unwrap(),
+        End::GoAway => {
+            connection.graceful_shutdown();
+            let data = Bytes::from_static(b"\n\n");
+            body.send_data(data, true).unwrap();
+        }
+        End::Reset => body.send_reset(h2::Reason::INTERNAL_ERROR),
+        End::Gone => return,
+    }
+    let _ = poll_fn(|cx| connection.poll_closed(cx)).await;
+}
+
+#[tokio::test]
+async fn http_2_streams_are_read_and_their_ends_named() {
+    for end in [End::Clean, End::GoAway, End::Reset, End::Gone] {
+        let serve = move |respond, connection| some_data_and(end, respond, connection);
+        let (data, cause) = over_http_2(serve).await.unwrap();
+        let whole = ["x", "y", "half"];
+        assert_eq!(data, whole[..if end == End::GoAway { 3 } else { 2 }]);
+        match end {
+            End::Clean | End::GoAway => assert_eq!(cause, Cause::Eof),
+            // Whether the system says one or the other depends on what it held unread.
+            End::Gone => assert!(matches!(cause, Cause::Eof | Cause::Reset), "{cause:?}"),
+            End::Reset => {
+                let why = "HTTP/2: stream error received: unexpected internal error encountered";
+                assert_eq!(cause, Cause::Protocol(why.into()));
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_refusal_over_http_2_is_one() {
+    let told = over_http_2(|mut respond, mut connection| async move {
+        let mut head = Response::new(());
+        *head.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
+        let mut body = respond.send_response(head, false).unwrap();
+        body.send_data(Bytes::from_static(b"busy"), true).unwrap();
+        let _ = poll_fn(|cx| connection.poll_closed(cx)).await;
+    })
+    .await;
+    let why = "answered 503 Service Unavailable: busy".into();
+    assert_eq!(
+        told,
+        Err(AttemptOutcome::Handshake {
+            status: Some(503),
+            why
+        })
+    );
 }
