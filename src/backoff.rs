@@ -2,9 +2,11 @@
 //!
 //! No clock, no sockets, nothing of herd's other parts. Randomness is addressed, not streamed: the number for a given
 //! (seed, client, drop, attempt) is the same in every process, shard and simulation. `backoff/presets.rs` holds the
-//! named policies as data, `backoff/forecast.rs` what a whole herd of them will do.
+//! named policies as data, `backoff/forecast.rs` what a whole herd of them will do, `backoff/patience.rs` how long to wait
+//! for one.
 
 pub mod forecast;
+pub mod patience;
 pub mod presets;
 
 use std::time::Duration;

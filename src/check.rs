@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 
 pub use facts::{
     AttemptFacts, DeliveryFacts, GeneratorFacts, LagFacts, Ms, OutageFacts, Percentiles,
-    PublicationFacts, ReconnectFacts, WaveFacts,
+    PublicationFacts, ReconnectFacts, ResumeFacts, WaveFacts,
 };
 
 use crate::history::{ClientId, Elapsed, History, Seq};

@@ -4,6 +4,7 @@
 //! one command: `cli/run.rs` the options of a run and how they lie over a scenario, `cli/list.rs` the lists,
 //! `cli/profile.rs` the trial of a profile.
 
+mod access;
 mod help;
 mod list;
 mod profile;
@@ -166,6 +167,11 @@ enum Typed {
         output: Option<PathBuf>,
     },
     /// The reference server alone
+    ///
+    /// It keeps a log of what is published and sends it to whoever subscribes, from where they left off. GET /v1/live is a
+    /// WebSocket with the cursor in the URL (?after=ID), GET /v1/resume one with the cursor in the client's first frame,
+    /// GET /v1/events an event stream with the cursor in Last-Event-ID. POST /v1/publish takes an event, GET /v1/state
+    /// says where the log stands, GET /healthz that the server is ready.
     Serve(ServeArgs),
     /// Show what can be named
     List {

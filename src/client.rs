@@ -3,37 +3,33 @@
 //! `client/machine.rs` decides and `client/dial.rs` connects; this file joins them: one task a client. It judges nothing
 //! and doesn't know why a server restarts.
 
+mod alarm;
 pub mod crew;
 mod dial;
 pub mod handle;
+mod hide;
 mod look;
 pub mod machine;
 pub mod numbers;
+mod session;
 pub mod table;
 
 use std::future::poll_fn;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
-use std::task::Poll;
-use std::time::Duration;
 
 use self::dial::Stamps;
-use self::handle::Order;
 use self::machine::{Action, Dial, Input, Machine};
-use self::table::{Guess, Known, Part};
-use crate::history::{Attempt, AttemptOutcome, Cause, Elapsed, Source};
-use crate::plan::Call;
-use crate::transport::{Connection, Opened, Payload, safe};
+use self::table::{Cursor, Guess};
+use crate::history::{Attempt, AttemptOutcome, Elapsed, Event};
+use crate::profile::{Fate, Talk};
+use crate::secrets::Secrets;
+use crate::transport::Opened;
 
 pub use crew::{Counts, Crew, OwnNumbers};
 pub use handle::{Handle, Progress, Status};
 pub use look::first_look;
-
-/// Frames that are kept of those that a client could not read, and how much of each (bytes).
-const UNREAD: (u32, usize) = (3, 200);
-/// How long a server may take to close after the close frames.
-const GOODBYE: Duration = Duration::from_secs(1);
 
 /// Runs one client until it is stopped or gives up; its first dial is due at its place in the ramp that begins at `from`.
 pub async fn live(crew: Arc<Crew>, handle: Arc<Handle>, from: Elapsed) {
@@ -42,7 +38,9 @@ pub async fn live(crew: Arc<Crew>, handle: Arc<Handle>, from: Elapsed) {
         source: crew.plan.source(handle.id()),
         crew: &crew,
         handle: &handle,
-        cursor: None,
+        talk: Talk::new(crew.plan.profile()),
+        resumed: None,
+        cursor: Cursor::None,
         guess: Guess::default(),
         session: 0,
         unread: 0,
@@ -56,19 +54,16 @@ struct Client<'a> {
     handle: &'a Handle,
     machine: Machine,
     source: Option<IpAddr>,
-    /// What the machine's cursor is; the machine can't read it.
-    cursor: Option<Known>,
+    /// What it says, and what it keeps of the server's words.
+    talk: Talk,
+    /// The cursor that the last dial carried.
+    resumed: Option<Arc<Event>>,
+    /// What the next dial will carry; the machine, which can't read it, is told when the session is over.
+    cursor: Cursor,
     guess: Guess,
     /// The number of the last session, from 1.
     session: u32,
     unread: u32,
-}
-
-/// What an open connection brought.
-enum Step {
-    Message(Payload),
-    End(Cause),
-    Ordered(Order),
 }
 
 impl Client<'_> {
@@ -78,8 +73,8 @@ impl Client<'_> {
             .on(self.now(), Input::Start { due }, &self.crew.policy);
         while let Action::Dial(dial) = action {
             let next = match self.dial(dial).await {
-                Some(Ok(opened)) => self.session(opened.connection).await,
-                Some(Err(at)) => Some(self.machine.on(at, Input::Failed, &self.crew.policy)),
+                Some(Ok(opened)) => self.session(opened).await,
+                Some(Err((at, outcome))) => Some(self.failed(at, &outcome)),
                 None => None,
             };
             match next {
@@ -93,10 +88,14 @@ impl Client<'_> {
         }
     }
 
-    /// Dials and records the attempt; none = stopped. An error tells when the attempt was over.
-    async fn dial(&mut self, dial: Dial) -> Option<Result<Opened, Elapsed>> {
-        let resumed_from = self.cursor.filter(|c| c.has_id());
-        let call = self.call(resumed_from);
+    /// Dials and records the attempt; none = stopped. An error tells when the attempt was over, and how.
+    async fn dial(&mut self, dial: Dial) -> Option<Result<Opened, (Elapsed, AttemptOutcome)>> {
+        self.resumed = dial.cursor.map(|event| self.crew.table.get(event));
+        let cursor = self.resumed.as_ref().and_then(|event| event.id.as_deref());
+        let call = self
+            .crew
+            .plan
+            .call(self.handle.id(), cursor, self.talk.named());
         let mut stamps = Stamps::default();
         let result = {
             let dialler = &self.crew.dialler;
@@ -108,6 +107,7 @@ impl Client<'_> {
                 result = &mut dialling => result,
             }
         };
+        let result = result.map_err(|outcome| hide::outcome(outcome, || self.secrets()));
         let stopped = matches!(result, Err(AttemptOutcome::Aborted));
         if stopped && stamps.dialled.is_none() {
             return None;
@@ -123,18 +123,36 @@ impl Client<'_> {
             connected: stamps.connected,
             ended,
             outcome,
-            resumed_from: resumed_from.map(|known| known.event),
+            resumed_from: dial.cursor,
         });
         if let Some(delay) = stamps.retry_after {
             self.handle.lock().recorder.retry_after(ended, delay);
         }
-        (!stopped).then(|| result.map_err(|_| ended))
+        (!stopped).then(|| result.map_err(|outcome| (ended, outcome)))
     }
 
-    fn call(&self, cursor: Option<Known>) -> Result<Call, String> {
-        let event = cursor.map(|known| self.crew.table.get(known.event));
-        let after = event.as_ref().and_then(|event| event.id.as_deref());
-        self.crew.plan.call(self.handle.id(), after.unwrap_or(""))
+    /// What comes of a dial that ended otherwise than open: the protocol may have its own mind about a status.
+    fn failed(&mut self, at: Elapsed, outcome: &AttemptOutcome) -> Action {
+        let (fate, why) = match outcome {
+            AttemptOutcome::Handshake {
+                status: Some(status),
+                why,
+            } => (self.crew.plan.profile().after_status(*status), &**why),
+            _ => (Fate::Reconnect, ""),
+        };
+        match fate {
+            Fate::Reconnect => self.machine.on(at, Input::Failed, &self.crew.policy),
+            Fate::Stop => {
+                let why = why.into();
+                self.machine
+                    .on(at, Input::Stopped { why }, &self.crew.policy)
+            }
+            Fate::Reset => {
+                self.refused(at, why);
+                self.tell_cursor(at);
+                self.machine.on(at, Input::Failed, &self.crew.policy)
+            }
+        }
     }
 
     fn record(&mut self, attempt: Attempt) {
@@ -147,6 +165,10 @@ impl Client<'_> {
                 self.session += 1;
                 state.progress.sessions = self.session;
                 state.progress.opened = Some(at);
+                if self.resumed.is_none() && state.progress.last_reset.is_some() {
+                    // It begins anew: what it missed until now was reloaded.
+                    state.progress.last_reset = Some(at);
+                }
             }
         }
         if opened {
@@ -157,111 +179,10 @@ impl Client<'_> {
         }
     }
 
-    /// Reads until the connection ends and says what the machine makes of it; none = stopped.
-    async fn session(&mut self, mut connection: Connection) -> Option<Action> {
-        let cause = loop {
-            match self.step(&mut connection).await {
-                Step::Message(payload) => self.receive(&payload),
-                Step::End(cause) => break cause,
-                Step::Ordered(Order::HalfOpen) => break Cause::HalfOpen,
-                Step::Ordered(Order::Stop) => break Cause::Herd,
-            }
-        };
-        let at = self.now();
-        self.handle.lock().recorder.closed(at, cause.clone());
-        if cause == Cause::Herd {
-            connection
-                .leave(self.crew.dialler.clock.instant(at + GOODBYE))
-                .await;
-            return None;
-        }
-        self.handle.lock().progress.dropped = Some(at);
-        self.status(Status::Reconnecting);
-        let action = self.machine.on(at, Input::Closed, &self.crew.policy);
-        if is_close_sent(&cause) {
-            let until = match &action {
-                Action::Dial(dial) => dial.due.min(at + GOODBYE),
-                _ => at + GOODBYE,
-            };
-            connection
-                .linger(self.crew.dialler.clock.instant(until))
-                .await;
-        }
-        Some(action)
-    }
-
-    async fn step(&self, connection: &mut Connection) -> Step {
-        poll_fn(|cx| {
-            // An order first, or a server that never pauses could not be left.
-            if let Some(order) = self.handle.order(self.session) {
-                return Poll::Ready(Step::Ordered(order));
-            }
-            match connection.poll_next(cx) {
-                Poll::Ready(Ok(payload)) => Poll::Ready(Step::Message(payload)),
-                Poll::Ready(Err(cause)) => Poll::Ready(Step::End(cause)),
-                Poll::Pending => self.handle.poll_order(cx, self.session).map(Step::Ordered),
-            }
-        })
-        .await
-    }
-
-    /// The hot path: nothing here allocates for an event whose frame any client saw before.
-    fn receive(&mut self, payload: &Payload) {
-        let at = self.now();
-        let parts = self.crew.table.read(payload.frame(), &mut self.guess);
-        for part in parts.as_slice() {
-            match part {
-                Part::Event(known) => self.event(at, *known),
-                Part::Reset(known) => self.reset(at, *known),
-                Part::CaughtUp => self.handle.lock().recorder.marker(at),
-                Part::Unread => self.unread(at, payload),
-            }
-        }
-    }
-
-    fn event(&mut self, at: Elapsed, known: Known) {
-        let own = known.seq.filter(|seq| self.crew.own.holds(*seq));
-        // Where herd publishes, only its own events are sure to be the stream's: presence, answers and beats have ids too,
-        // and no server can resume from those. What others published meanwhile may come again, and is in no gate.
-        let resumable = own.is_some() || self.crew.source == Source::Others;
-        let supersedes = resumable && self.crew.table.supersedes(known, self.cursor);
-        let input = Input::Event {
-            event: known.event,
-            supersedes,
-        };
-        self.machine.on(at, input, &self.crew.policy);
-        if supersedes {
-            self.cursor = Some(known);
-        }
-        self.crew.counters.receipts.fetch_add(1, Relaxed);
-        let mut state = self.handle.lock();
-        state.recorder.receipt(at, known.event);
-        state.progress.last_receipt = Some(at);
-        state.progress.has_cursor |= supersedes;
-        if let Some(seq) = own {
-            state.numbers.insert(seq.0);
-        }
-    }
-
-    fn reset(&mut self, at: Elapsed, known: Known) {
-        let input = Input::Reset { event: known.event };
-        self.machine.on(at, input, &self.crew.policy);
-        self.cursor = Some(known);
-        let mut state = self.handle.lock();
-        state.recorder.reset(at, known.event);
-        state.progress.last_reset = Some(at);
-        state.progress.has_cursor = known.has_id();
-    }
-
-    fn unread(&mut self, at: Elapsed, payload: &Payload) {
-        let (most, bytes) = UNREAD;
-        if self.unread < most {
-            self.unread += 1;
-            let text = safe(payload.frame().bytes, bytes);
-            let mut state = self.handle.lock();
-            state.unread.get_or_insert_with(|| text.clone());
-            state.recorder.unread(at, text);
-        }
+    /// What the server may repeat and nobody may write down.
+    fn secrets(&self) -> Secrets {
+        let run = self.crew.secrets();
+        hide::secrets(run, &self.crew.plan, self.handle.id())
     }
 
     fn status(&self, status: Status) {
@@ -273,14 +194,6 @@ impl Client<'_> {
     fn now(&self) -> Elapsed {
         self.crew.dialler.clock.now()
     }
-}
-
-/// Whether a close frame is on its way to a server that may still be there to read it.
-fn is_close_sent(cause: &Cause) -> bool {
-    matches!(
-        cause,
-        Cause::Close { .. } | Cause::Utf8 | Cause::Oversize | Cause::Protocol(_)
-    )
 }
 
 #[cfg(test)]

@@ -1,10 +1,12 @@
 //! What happened: the evidence that the judge reads, and nothing else does it read.
 //!
 //! This module knows nothing of herd's other parts: no policy, no profile, no socket. A history that was recorded,
-//! merged from shards or written by hand in a test is the same thing here. `history/file.rs` is its form on disk,
-//! `history/record.rs` how a running client adds to it, `history/build.rs` how a test writes one in a few lines.
+//! merged from shards or written by hand in a test is the same thing here. `history/client.rs` is one client's
+//! part of it, `history/file.rs` its form on disk, `history/record.rs` how a running client adds to it, and
+//! `history/build.rs` how a test writes one in a few lines.
 
 pub mod build;
+mod client;
 pub mod file;
 pub mod header;
 pub mod record;
@@ -15,6 +17,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+pub use client::{Attempt, AttemptOutcome, Cause, Client, ClientEvent, Quit, Session};
 pub use header::{
     DeliveryMode, Duplicates, Header, IdKind, PolicySource, Shard, Source, Terms, TriggerKind,
 };
@@ -112,6 +115,13 @@ pub struct Event {
 }
 
 impl Event {
+    /// What makes two events the same to whom their ids are all there is: equal ids of different epochs are different
+    /// events.
+    #[must_use]
+    pub fn identity(&self) -> (Option<&str>, Option<&str>) {
+        (self.epoch.as_deref(), self.id.as_deref())
+    }
+
     /// What must rise (rule 19 of judgement).
     #[must_use]
     pub fn order_key(&self) -> Option<&str> {
@@ -166,273 +176,6 @@ pub struct Publication {
     pub tries: u32,
     /// Tries whose answer was lost: only these may have been stored besides the deciding one.
     pub lost_answers: u32,
-}
-
-/// How a dial ended.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub enum AttemptOutcome {
-    /// The connection is open.
-    Opened,
-    /// The TCP connect was refused, reset, unreachable, or met itself (rule 22).
-    Refused,
-    /// The TCP connect timed out.
-    Timeout,
-    /// Past the TCP connect, but the handshake failed: a status, garbage, an end or a timeout.
-    Handshake {
-        /// The HTTP status, where there was one.
-        status: Option<u16>,
-        /// What happened, as text made safe.
-        why: Box<str>,
-    },
-    /// herd's own side had no descriptor, port or address.
-    Local(Box<str>),
-    /// herd stopped while dialling.
-    Aborted,
-}
-
-/// One dial.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Attempt {
-    /// The policy's number of this try since the count was last reset, from 0.
-    pub attempt: u32,
-    /// When it should have started.
-    pub due: Elapsed,
-    /// When it did.
-    pub dialled: Elapsed,
-    /// When the TCP connect succeeded.
-    pub connected: Option<Elapsed>,
-    /// When it was over (for [`AttemptOutcome::Opened`]: when the connection was open).
-    pub ended: Elapsed,
-    /// How.
-    pub outcome: AttemptOutcome,
-    /// The cursor that it carried: the id of this event.
-    pub resumed_from: Option<EventIx>,
-}
-
-/// Why a connection ended.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub enum Cause {
-    /// A close frame; no code is RFC 6455's 1005.
-    Close {
-        /// The close code.
-        code: Option<u16>,
-        /// The reason, made safe.
-        reason: Box<str>,
-    },
-    /// The stream ended without a close frame (1006 in browsers).
-    Eof,
-    /// The connection was reset.
-    Reset,
-    /// The peer broke the protocol.
-    Protocol(Box<str>),
-    /// A text frame was not UTF-8.
-    Utf8,
-    /// A frame or message was over herd's limit.
-    Oversize,
-    /// The peer stopped answering pings.
-    Heartbeat,
-    /// Open but silent while others received; closed by herd (rule 5).
-    HalfOpen,
-    /// Another error of the system.
-    Io(Box<str>),
-    /// herd ended the run. Not a drop.
-    Herd,
-    /// The profile ended the session: the server refused the resume, sent a fatal frame, or did not answer the opening
-    /// in time. In the server's words, made safe.
-    Declined(Box<str>),
-}
-
-impl Cause {
-    /// The word in reports.
-    #[must_use]
-    pub fn name(&self) -> &'static str {
-        match self {
-            Self::Close { .. } => "close",
-            Self::Eof => "eof",
-            Self::Reset => "reset",
-            Self::Protocol(_) => "protocol",
-            Self::Utf8 => "utf8",
-            Self::Oversize => "oversize",
-            Self::Heartbeat => "heartbeat",
-            Self::HalfOpen => "half-open",
-            Self::Io(_) => "io",
-            Self::Herd => "herd",
-            Self::Declined(_) => "declined",
-        }
-    }
-}
-
-/// One open connection.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Session {
-    /// Index into [`Client::attempts`] of the dial that opened it.
-    pub attempt: usize,
-    /// When its dial started.
-    pub dialled: Elapsed,
-    /// When it was open.
-    pub opened: Elapsed,
-    /// When and why it ended; none = still open at the end of the history.
-    pub closed: Option<(Elapsed, Cause)>,
-    /// The cursor that it resumed from.
-    pub resumed_from: Option<EventIx>,
-    /// When the server said "caught up", which is recorded and never believed.
-    pub marker: Option<Elapsed>,
-    /// When and with what words the server refused to resume it.
-    pub refused: Option<(Elapsed, Box<str>)>,
-}
-
-impl Session {
-    /// When the client lost it: herd's own end of the run is no loss.
-    #[must_use]
-    pub fn dropped(&self) -> Option<Elapsed> {
-        match &self.closed {
-            Some((_, Cause::Herd)) | None => None,
-            Some((at, _)) => Some(*at),
-        }
-    }
-}
-
-/// Why a client stopped for good.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Quit {
-    /// Its policy allows no further attempt.
-    GaveUp,
-    /// Its policy says never to come back after this.
-    Fatal(Box<str>),
-}
-
-/// What a client said of itself besides its receipts, in the order in which it happened.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub enum ClientEvent {
-    /// A dial ended; with [`AttemptOutcome::Opened`] a session began.
-    Attempt(Attempt),
-    /// The session ended.
-    Closed {
-        /// When.
-        at: Elapsed,
-        /// Why.
-        cause: Cause,
-    },
-    /// The server said "caught up".
-    Marker {
-        /// When.
-        at: Elapsed,
-    },
-    /// The client stopped for good.
-    Quit {
-        /// When.
-        at: Elapsed,
-        /// Why.
-        why: Quit,
-    },
-    /// A frame that the profile could not read (the first few only).
-    Unread {
-        /// When.
-        at: Elapsed,
-        /// The frame, cut and made safe.
-        text: Box<str>,
-    },
-    /// The server named a delay after which to come back: SSE's `retry:`, or `Retry-After` of an answer. Told once for
-    /// each value.
-    RetryAfter {
-        /// When it said so.
-        at: Elapsed,
-        /// The delay.
-        delay: Duration,
-    },
-    /// The server said that it can't resume the session from the client's cursor.
-    ResumeRefused {
-        /// When.
-        at: Elapsed,
-        /// In its own words, made safe.
-        text: Box<str>,
-    },
-}
-
-/// One client's whole record.
-#[derive(Debug, Clone)]
-pub struct Client {
-    /// Who.
-    pub id: ClientId,
-    /// Every dial, in order.
-    pub attempts: Vec<Attempt>,
-    /// Every open connection, in order.
-    pub sessions: Vec<Session>,
-    /// When and why it stopped for good.
-    pub quit: Option<(Elapsed, Quit)>,
-    /// Frames that the profile could not read, the first few.
-    pub unread: Vec<(Elapsed, Box<str>)>,
-    /// Delays that the server asked for.
-    pub retry_after: Vec<(Elapsed, Duration)>,
-    /// Every receipt, encoded; read it with [`Client::entries`].
-    pub stream: Stream,
-    /// Which of [`History::maps`] translates its event numbers.
-    pub map: usize,
-    /// How much later than the merged history's beginning the clock of its stream began.
-    pub shift: Duration,
-}
-
-impl Client {
-    /// An empty record.
-    #[must_use]
-    pub fn new(id: ClientId) -> Self {
-        Self {
-            id,
-            attempts: Vec::new(),
-            sessions: Vec::new(),
-            quit: None,
-            unread: Vec::new(),
-            retry_after: Vec::new(),
-            stream: Stream::default(),
-            map: 0,
-            shift: Duration::ZERO,
-        }
-    }
-
-    /// Its sessions' beginnings, receipts and resets in the order in which they happened.
-    #[must_use]
-    pub fn entries<'a>(&'a self, history: &'a History) -> Entries<'a> {
-        let map = history.maps.get(self.map).map_or(&[][..], Vec::as_slice);
-        Entries::new(&self.stream, map, Elapsed::ZERO + self.shift)
-    }
-
-    /// Adds one event of the client's log, keeping sessions in step.
-    pub fn push(&mut self, event: ClientEvent) {
-        match event {
-            ClientEvent::Attempt(attempt) => {
-                if attempt.outcome == AttemptOutcome::Opened {
-                    self.sessions.push(Session {
-                        attempt: self.attempts.len(),
-                        dialled: attempt.dialled,
-                        opened: attempt.ended,
-                        closed: None,
-                        resumed_from: attempt.resumed_from,
-                        marker: None,
-                        refused: None,
-                    });
-                }
-                self.attempts.push(attempt);
-            }
-            ClientEvent::Closed { at, cause } => {
-                if let Some(session) = self.sessions.last_mut() {
-                    session.closed = Some((at, cause));
-                }
-            }
-            ClientEvent::Marker { at } => {
-                if let Some(session) = self.sessions.last_mut() {
-                    session.marker.get_or_insert(at);
-                }
-            }
-            ClientEvent::Quit { at, why } => self.quit = Some((at, why)),
-            ClientEvent::Unread { at, text } => self.unread.push((at, text)),
-            ClientEvent::RetryAfter { at, delay } => self.retry_after.push((at, delay)),
-            ClientEvent::ResumeRefused { at, text } => {
-                if let Some(session) = self.sessions.last_mut() {
-                    session.refused.get_or_insert((at, text));
-                }
-            }
-        }
-    }
 }
 
 /// How the run ended.

@@ -25,6 +25,7 @@ pub mod publish;
 pub mod report;
 pub mod run;
 pub mod scenario;
+pub mod secrets;
 pub mod server;
 pub mod simulate;
 pub mod target;

@@ -1,18 +1,28 @@
 //! Scenario, seed and shard resolved: when, from where and with what words each client dials. Computed on demand, never
 //! stored per client, and the same in every shard. It knows no socket, no clock and no outcome.
 
+mod auth;
+mod columns;
+
 use std::net::{IpAddr, Ipv4Addr};
+use std::sync::Arc;
 use std::time::Duration;
 
 use url::{Host, Url};
 
+use self::auth::{AUTHORIZATION, Auth};
+use self::columns::Columns;
 use crate::error::Error;
 use crate::history::{ClientId, Shard};
-use crate::scenario::Scenario;
+use crate::profile::{Pointers, Profile, Transport};
+use crate::scenario::{Scenario, columns, resumes, templates};
 use crate::template::{Place, Template, Values};
 
 /// Beyond about 14,000 connections from one address to one target a connect costs milliseconds of kernel time.
 pub const CLIENTS_PER_ADDRESS: u32 = 10_000;
+
+/// What offers subprotocols.
+const SUBPROTOCOL: &str = "Sec-WebSocket-Protocol";
 
 /// Headers that the handshake writes itself.
 const OWN_HEADERS: [&str; 7] = [
@@ -32,8 +42,13 @@ pub struct Plan {
     shard: Shard,
     seed: u64,
     ramp: Duration,
+    profile: Arc<Profile>,
     url: Template,
+    /// The profile's query pairs that the user's URL speaks for itself.
+    spoken_for: Vec<String>,
     headers: Vec<(String, Template)>,
+    auth: Option<Auth>,
+    columns: Columns,
     sources: Sources,
     port: Option<u16>,
 }
@@ -63,27 +78,57 @@ impl Plan {
     /// Resolves a scenario; `port` is the supervised server's, none where somebody else runs it.
     ///
     /// # Errors
-    /// [`Error::Usage`] for a template whose variable or file is missing, a URL that is none or not `ws://`, and a header
-    /// that is malformed or the handshake's own.
+    /// [`Error::Usage`] for a template whose variable, file or column is missing, a mistake in the profile, a URL that is
+    /// none or not of the profile's transport, and a header that is malformed or the handshake's own.
     pub fn new(scenario: &Scenario, port: Option<u16>) -> Result<Self, Error> {
-        let headers = scenario.connect.headers.iter().map(|line| header(line));
+        let connect = &scenario.connect;
+        let profile = compiled(scenario)?;
+        let names: Vec<&str> = profile.names().collect();
+        let headers = connect.headers.iter().map(|line| header(line, &names));
+        let mut headers = headers.collect::<Result<Vec<_>, _>>()?;
+        let protocols = connect.subprotocols.join(", ");
+        if !protocols.is_empty() {
+            headers.push(header(&format!("{SUBPROTOCOL}: {protocols}"), &names)?);
+        }
         let mut plan = Self {
             clients: scenario.clients,
             shard: scenario.shard,
             seed: scenario.seed,
-            ramp: scenario.connect.ramp,
-            url: Template::parse(&scenario.target.url)?,
-            headers: headers.collect::<Result<_, _>>()?,
+            ramp: connect.ramp,
+            url: Template::compile(&scenario.target.url, &names)?,
+            spoken_for: spoken_for(&scenario.target.url, &profile),
+            headers,
+            auth: Auth::new(connect)?,
+            columns: own_columns(scenario, &profile)?,
             sources: Sources::Any,
             port,
+            profile: Arc::new(profile),
         };
-        let url = plan.call(ClientId(1), "").map_err(Error::Usage)?.url;
-        plan.sources = match &scenario.connect.source_ips[..] {
+        let url = plan.call(ClientId(1), None, &[]).map_err(Error::Usage)?.url;
+        plan.sources = match &connect.source_ips[..] {
             [] if scenario.clients > CLIENTS_PER_ADDRESS && is_loopback(&url) => Sources::Loopback,
             [] => Sources::Any,
             given => Sources::Given(given.to_vec()),
         };
         Ok(plan)
+    }
+
+    /// What is said, compiled.
+    #[must_use]
+    pub fn profile(&self) -> &Arc<Profile> {
+        &self.profile
+    }
+
+    /// What fills a client's templates: its number, its row, the server's port. A dial adds its cursor and what the client
+    /// captured.
+    #[must_use]
+    pub fn values(&self, client: ClientId) -> Values<'_> {
+        Values {
+            client: client.0,
+            port: self.port,
+            row: self.columns.of(client),
+            ..Values::default()
+        }
     }
 
     /// The run's seed.
@@ -119,56 +164,145 @@ impl Plan {
         }
     }
 
-    /// The words of a client's dial that resumes after `after` (empty = from nothing).
+    /// The words of a client's dial that resumes from a cursor (none = from nothing). `named` is what the client captured,
+    /// in the order of the profile's names.
     ///
     /// # Errors
     /// What is wrong with the expanded URL or header, and what to do.
-    pub fn call(&self, client: ClientId, after: &str) -> Result<Call, String> {
+    pub fn call(
+        &self,
+        client: ClientId,
+        cursor: Option<&str>,
+        named: &[Option<Box<str>>],
+    ) -> Result<Call, String> {
         let values = Values {
-            cursor: Some(after),
-            client: client.0,
-            port: self.port,
-            named: &[],
+            cursor,
+            named,
+            ..self.values(client)
         };
-        let headers = self.headers.iter().map(|(name, template)| {
-            let value = template.expand(&values, Place::Header);
-            if value.chars().any(|c| c.is_control() && c != '\t') {
-                return Err(format!(
-                    "the header {name} holds a control character; remove it from the variable or file"
-                ));
+        let mut url = self.address(&values)?;
+        let mut headers = self.lines(&values)?;
+        let in_url = auth::taken_from(&mut url);
+        let given = headers
+            .iter()
+            .any(|(name, _)| name.eq_ignore_ascii_case(AUTHORIZATION));
+        let credential = self.auth.as_ref().map(|auth| auth.value(&values));
+        match (in_url, credential) {
+            (None, None) => {}
+            (Some(value), None) | (None, Some(value)) if !given => {
+                headers.push((AUTHORIZATION.into(), value));
             }
-            Ok((name.clone(), value))
-        });
-        Ok(Call {
-            url: parse_url(&self.url.expand(&values, Place::Url))?,
-            headers: headers.collect::<Result<_, _>>()?,
-        })
+            _ => {
+                return Err(
+                    "the target is told twice who a client is; leave the URL's user, the user, the token or the header Authorization out"
+                        .into(),
+                );
+            }
+        }
+        Ok(Call { url, headers })
+    }
+
+    /// The user's URL, with the profile's path where it has none, and the profile's query pairs.
+    fn address(&self, values: &Values<'_>) -> Result<Url, String> {
+        let text = self.url.expand(values, Place::Url);
+        let mut url = parse_url(&text, self.profile.transport())?;
+        if let (true, Some(path)) = (url.path() == "/", self.profile.path()) {
+            url.set_path(path);
+        }
+        for (name, value) in self.profile.query(values) {
+            if !self.spoken_for.iter().any(|spoken| spoken == name) {
+                let before = url.query().filter(|query| !query.is_empty());
+                let query = before.map_or(String::new(), |query| format!("{query}&"));
+                url.set_query(Some(&format!("{query}{name}={value}")));
+            }
+        }
+        Ok(url)
+    }
+
+    /// The user's headers, then those of the profile that the user didn't give.
+    fn lines(&self, values: &Values<'_>) -> Result<Vec<(String, String)>, String> {
+        let given = self.headers.iter();
+        let mut lines: Vec<_> = given
+            .map(|(name, template)| (name.clone(), template.expand(values, Place::Header)))
+            .collect();
+        let users = lines.len();
+        let mut add = |name: &str, value: String| {
+            let mut given = lines[..users].iter();
+            if !given.any(|(known, _)| known.eq_ignore_ascii_case(name)) {
+                lines.push((name.to_owned(), value));
+            }
+        };
+        for (name, value) in self.profile.headers(values) {
+            add(name, value);
+        }
+        if !self.profile.subprotocols().is_empty() {
+            add(SUBPROTOCOL, self.profile.subprotocols().join(", "));
+        }
+        let broken =
+            |(_, value): &&(String, String)| value.chars().any(|c| c.is_control() && c != '\t');
+        match lines.iter().find(broken) {
+            Some((name, _)) => Err(format!(
+                "the header {name} holds a control character; remove it from the variable or file"
+            )),
+            None => Ok(lines),
+        }
     }
 }
 
-fn parse_url(text: &str) -> Result<Url, String> {
+fn compiled(scenario: &Scenario) -> Result<Profile, Error> {
+    let pointers = Pointers {
+        id: scenario.connect.id.clone(),
+        seq: scenario.connect.seq.clone(),
+    };
+    Profile::compile(&scenario.connect.profile, &pointers)
+        .map_err(|refusal| Error::Usage(format!("the profile's {refusal}")))
+}
+
+/// The profile's query pairs that a URL speaks for itself: those whose names it has, and, where it says what to resume
+/// from, all that say so too.
+fn spoken_for(url: &str, profile: &Profile) -> Vec<String> {
+    let query = url.split_once('?').map_or("", |(_, query)| query);
+    let named = |name: &str| {
+        let mut keys = query.split('&').map(|pair| pair.split('=').next());
+        keys.any(|key| key == Some(name))
+    };
+    let pairs = profile.spec().query.iter();
+    pairs
+        .filter(|(name, template)| named(name) || (resumes(url) && resumes(template)))
+        .map(|(name, _)| name.clone())
+        .collect()
+}
+
+/// The columns of the clients' file that something asks for.
+fn own_columns(scenario: &Scenario, profile: &Profile) -> Result<Columns, Error> {
+    let Some(file) = &scenario.connect.clients_file else {
+        return Ok(Columns::default());
+    };
+    let texts = templates(profile.spec()).chain([&*scenario.target.url]);
+    let texts = texts.chain(scenario.connect.texts());
+    let mut wanted: Vec<&str> = texts.flat_map(columns).collect();
+    wanted.sort_unstable();
+    wanted.dedup();
+    Columns::read(file, &wanted, scenario.clients)
+}
+
+fn parse_url(text: &str, transport: Transport) -> Result<Url, String> {
+    let example = match transport {
+        Transport::Ws => "ws://127.0.0.1:8080/live",
+        Transport::Sse => "http://127.0.0.1:8080/events",
+    };
     // The expanded URL may hold a secret: messages name what is wrong, not the text.
-    let mut url = Url::parse(text).map_err(|e| {
-        format!(
-            "the target is no URL ({e}); write it like ws://127.0.0.1:8080/v1/live?after={{after}}"
-        )
-    })?;
-    match url.scheme() {
-        "ws" => {}
-        "wss" => {
-            return Err("wss:// is not supported yet; put a ws:// address of the target".into());
-        }
-        other => {
-            return Err(format!(
-                "the target's scheme {other:?} is none of ws://; use ws://"
-            ));
-        }
-    }
-    if !url.username().is_empty() || url.password().is_some() {
-        return Err(
-            "the target's URL holds a user or password; send them as a header, such as `Authorization: Basic ..`"
-                .into(),
-        );
+    let mut url = Url::parse(text)
+        .map_err(|e| format!("the target is no URL ({e}); write it like {example}"))?;
+    let fits = match transport {
+        Transport::Ws => ["ws", "wss"],
+        Transport::Sse => ["http", "https"],
+    };
+    if !fits.contains(&url.scheme()) {
+        return Err(format!(
+            "the target's scheme {:?} is not the profile's; write it like {example}",
+            url.scheme()
+        ));
     }
     url.set_fragment(None);
     Ok(url)
@@ -182,7 +316,7 @@ fn is_loopback(url: &Url) -> bool {
     }
 }
 
-fn header(line: &str) -> Result<(String, Template), Error> {
+fn header(line: &str, names: &[&str]) -> Result<(String, Template), Error> {
     let token = |name: &str| {
         !name.is_empty()
             && name
@@ -192,10 +326,12 @@ fn header(line: &str) -> Result<(String, Template), Error> {
     match line.split_once(':') {
         Some((name, _)) if OWN_HEADERS.contains(&name.to_ascii_lowercase().as_str()) => {
             Err(Error::Usage(format!(
-                "the header {name} is written by the WebSocket handshake itself; remove it"
+                "the header {name} is written by the handshake itself; remove it"
             )))
         }
-        Some((name, value)) if token(name) => Ok((name.into(), Template::parse(value.trim())?)),
+        Some((name, value)) if token(name) => {
+            Ok((name.into(), Template::compile(value.trim(), names)?))
+        }
         _ => Err(Error::Usage(
             "a header is not of the form `Name: value`; write it so".into(),
         )),

@@ -10,6 +10,7 @@ mod decode;
 mod digest;
 mod extract;
 mod form;
+pub mod guess;
 mod json;
 mod matcher;
 pub mod sample;

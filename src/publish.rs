@@ -21,6 +21,7 @@ use crate::clock::Clock;
 use crate::error::Error;
 use crate::history::{Publication, PublicationKind, Seq};
 use crate::target::guarded::Place;
+use crate::transport::network::Network;
 use book::{Book, Ix};
 use outcome::{Answer, Repeat, payload};
 
@@ -38,6 +39,8 @@ const LANE_GROWTH: usize = 2;
 pub struct Config {
     /// The way out.
     pub way: Way,
+    /// How connections get to a URL.
+    pub network: Arc<Network>,
     /// Events a second, above 0.
     pub rate: f64,
     /// The body: `{seq}` and `{payload}` are replaced for each event, everything else is expanded already.
@@ -59,7 +62,7 @@ pub struct Config {
 pub enum Way {
     /// POST, one event a request, each with an `Idempotency-Key`.
     Http {
-        /// An `http://` URL.
+        /// An `http://` or `https://` URL; a user in it becomes basic authentication.
         url: String,
         /// Header lines `Name: value`.
         headers: Vec<String>,

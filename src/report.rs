@@ -9,6 +9,9 @@ pub mod escape;
 pub mod hdr;
 pub mod json;
 pub mod terminal;
+mod told;
+
+pub use told::{Declined, RetryAfter};
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
@@ -128,6 +131,12 @@ pub struct Summary {
     pub delivery: DeliveryFacts,
     /// How late herd itself was.
     pub generator: GeneratorFacts,
+    /// Delays that the server asked clients to wait; none where it named none.
+    #[serde(default)]
+    pub retry_after: Option<RetryAfter>,
+    /// The words with which the server declined sessions or refused resumes, the commonest first, at most 10.
+    #[serde(default)]
+    pub declined: Vec<Declined>,
     /// Every answer.
     pub checks: Vec<Finding>,
 }
@@ -151,6 +160,8 @@ impl Summary {
             outages: verdict.outages.clone(),
             delivery: verdict.delivery.clone(),
             generator: verdict.generator.clone(),
+            retry_after: told::retry_after(history),
+            declined: told::declined(history),
             checks: verdict.findings.clone(),
         }
     }

@@ -6,6 +6,8 @@
 
 mod archive;
 mod conductor;
+pub mod network;
+mod note;
 mod phases;
 mod prepare;
 mod progress;
@@ -23,6 +25,7 @@ use crate::history::file::{self, FileError};
 use crate::history::{End, History};
 use crate::report::{self, Summary};
 use crate::scenario::Scenario;
+use crate::secrets::Secrets;
 
 pub use progress::{LINE_EVERY, Show};
 
@@ -75,6 +78,7 @@ pub fn run(
     ui: Ui,
     signals: signal::Receiver<Option<Signal>>,
 ) -> Result<Ended, Error> {
+    let network = network::load(scenario)?;
     prepare::descriptors(scenario.clients.div_ceil(scenario.shard.of))?;
     let started = prepare::wall_clock();
     let header = prepare::header(scenario, &ui.repeat, started)?;
@@ -88,10 +92,16 @@ pub fn run(
         .build()
         .map_err(|e| Error::Broken(format!("the runtime can't be started: {e}")))?;
     let conducted = runtime.block_on(conductor::conduct(
-        scenario, &dir, &header, writer, ui, signals,
+        scenario,
+        &dir,
+        &header,
+        network.clone(),
+        writer,
+        ui,
+        signals,
     ));
     runtime.shutdown_background();
-    conducted?;
+    conducted.map_err(|error| hidden(error, network.secrets()))?;
 
     let history = file::read_all(std::slice::from_ref(&path))?;
     let verdict = check::judge(&history);
@@ -111,6 +121,15 @@ pub fn run(
         summary,
         exit,
     })
+}
+
+/// An error may repeat what a server said.
+fn hidden(error: Error, secrets: &Secrets) -> Error {
+    match error {
+        Error::Usage(text) => Error::Usage(secrets.redact(&text).into()),
+        Error::Broken(text) => Error::Broken(secrets.redact(&text).into()),
+        other => other,
+    }
 }
 
 /// The exit code of a judged history: interrupted, then broken, then the verdict.

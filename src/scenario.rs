@@ -7,6 +7,7 @@
 mod draft;
 mod render;
 mod resolve;
+mod secrets;
 mod template;
 #[cfg(test)]
 mod tests;
@@ -19,13 +20,14 @@ use serde::{Deserialize, Serialize};
 
 use crate::backoff::Backoff;
 use crate::history::{DeliveryMode, IdKind, PolicySource, Shard, Source};
-use crate::profile::ProfileName;
+use crate::profile::Spec;
+use crate::transport::tls;
 
 pub use draft::Draft;
 pub(crate) use draft::{BackoffDraft, lay};
 pub(crate) use render::backoff_table;
-pub use template::masked;
-pub(crate) use template::masked_header;
+pub(crate) use resolve::templates;
+pub(crate) use template::{columns, hidden, masked, masked_header, resumes};
 pub(crate) use words::{Count, Ip, Peak, Rate, ShardOf, Time, word};
 
 /// A scenario file with every key, its default and what it means; `herd init` writes it.
@@ -65,9 +67,10 @@ pub struct Scenario {
 pub struct Target {
     /// Who runs it.
     pub server: Server,
-    /// The clients' URL, a template: `{after}`, `{client}`, `{n}`, `{port}`, `{env:NAME}`, `{file:PATH}`.
+    /// The clients' URL, a template: `{after}`, `{client}`, `{n}`, `{port}`, `{env:NAME}`, `{file:PATH}`, `{col:NAME}` and
+    /// what the profile captures.
     pub url: String,
-    /// Readiness probe: an `http://` URL that must answer 2xx, or none = a TCP connect to the target.
+    /// Readiness probe: an `http://` or `https://` URL that must answer 2xx, or none = a TCP connect to the target.
     pub ready: Option<String>,
     /// How long the server may take to be ready at first.
     pub ready_limit: Duration,
@@ -115,10 +118,10 @@ impl StopSignal {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Connect {
     /// What is said over the transport.
-    pub profile: ProfileName,
-    /// JSON Pointer of the id.
-    pub id: String,
-    /// JSON Pointer of herd's number; none = the usual places.
+    pub profile: Spec,
+    /// JSON Pointer of the id; none = as the profile says.
+    pub id: Option<String>,
+    /// JSON Pointer of herd's number; none = as the profile says.
     pub seq: Option<String>,
     /// How the target's ids are compared.
     pub ids: IdKind,
@@ -126,6 +129,16 @@ pub struct Connect {
     pub contiguous: bool,
     /// Header lines `Name: value`, templates.
     pub headers: Vec<String>,
+    /// A CSV file whose row k holds client k's own values, `{col:NAME}` in templates.
+    pub clients_file: Option<PathBuf>,
+    /// Subprotocols to offer, of which the server must choose one; none = it must choose none.
+    pub subprotocols: Vec<String>,
+    /// Who a client says it is.
+    pub credentials: Option<Credentials>,
+    /// Whom TLS believes and what herd shows of itself; for publisher and probe as well.
+    pub tls: tls::Settings,
+    /// Through which proxy; for publisher and probe as well.
+    pub proxy: Proxy,
     /// Local addresses to dial from, used in turn.
     pub source_ips: Vec<std::net::IpAddr>,
     /// First connects are spread evenly over this.
@@ -134,6 +147,27 @@ pub struct Connect {
     pub timeout: Duration,
     /// The largest message, bytes.
     pub max_message: usize,
+}
+
+/// Who a client says it is, in an `Authorization` header.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Credentials {
+    /// `USER:PASSWORD`, a template.
+    User(String),
+    /// A bearer token, a template.
+    Bearer(String),
+}
+
+/// Through which HTTP proxy connections go; to loopback they go through none.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum Proxy {
+    /// The environment's: `https_proxy`, `http_proxy`, `all_proxy`, `no_proxy`.
+    #[default]
+    Env,
+    /// None.
+    Direct,
+    /// This `http://` URL, a template.
+    Url(String),
 }
 
 /// When clients come back.
@@ -201,6 +235,16 @@ pub struct Publish {
     pub answer_position: Option<String>,
     /// Whether an unknown publication may be sent again (rule 11 of judgement).
     pub idempotent: bool,
+}
+
+impl Connect {
+    /// The texts, besides the profile's, that are filled in for each client.
+    pub(crate) fn texts(&self) -> impl Iterator<Item = &str> {
+        let who = self.credentials.as_ref().map(|who| match who {
+            Credentials::User(text) | Credentials::Bearer(text) => text,
+        });
+        self.headers.iter().chain(who).map(String::as_str)
+    }
 }
 
 impl Publish {

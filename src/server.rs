@@ -1,18 +1,24 @@
-//! The reference server: a durable event log behind `GET /v1/live` (WebSocket), `POST /v1/publish`, `GET /v1/state` and
-//! `GET /healthz`. It is what herd restarts by default, and the measure of what a server should do.
+//! The reference server: a durable event log behind `GET /v1/live` and `GET /v1/resume` (WebSocket), `GET /v1/events` (an
+//! event stream), `POST /v1/publish`, `GET /v1/state` and `GET /healthz`. It is what herd restarts by default, and the
+//! measure of what a server should do.
 //!
 //! It never sees herd's client: the oracle must not share what it judges. It prints nothing and ends no process; when
-//! it listens it says so once, and when it is told to stop it closes every WebSocket with 1012.
+//! it listens it says so once, and when it is told to stop it closes every WebSocket with 1012 and ends every stream.
 
 pub mod defect;
+mod dialect;
+mod events;
 mod faults;
 mod feed;
+mod guest;
 mod holder;
 mod listen;
 mod live;
 mod log;
 mod problem;
 mod publish;
+mod resume;
+mod socket;
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -108,7 +114,7 @@ struct App {
 }
 
 /// Runs the server until `shutdown` resolves. `on_ready` is called once, with the address, when it listens. Then every
-/// WebSocket is closed with 1012, open requests are answered, and the log is closed.
+/// WebSocket is closed with 1012, every stream ends, open requests are answered, and the log is closed.
 ///
 /// # Errors
 /// Usage where the configuration makes no sense; broken where the address can't be listened on or the log not opened.
@@ -188,9 +194,7 @@ fn open(config: &Config, stop: watch::Receiver<bool>) -> Result<App, Error> {
         source,
     })?;
     let faults = Arc::new(faults);
-    let keep = faults
-        .planted(Defect::SkipEvicted)
-        .map_or(config.keep, |planted| planted.arg);
+    let keep = faults.keep(config.keep);
     let place = config.data.clone().map_or(Place::Memory, Place::Dir);
     let log = Log::open(&place, keep, Arc::clone(&faults)).map_err(|source| Error::File {
         action: "open the log in",
@@ -221,6 +225,8 @@ fn broken(what: &str, e: &io::Error) -> Error {
 fn router(app: Arc<App>) -> Router {
     Router::new()
         .route("/v1/live", get(live::live))
+        .route("/v1/events", get(events::events))
+        .route("/v1/resume", get(resume::resume))
         .route("/v1/publish", post(publish::publish))
         .route("/v1/state", get(state))
         .route(

@@ -16,10 +16,7 @@ mod world;
 use std::time::Duration;
 
 use crate::backoff::{Address, Backoff, Preset, Window};
-use crate::history::{
-    DeliveryMode, Duplicates, Header, History, IdKind, PolicySource, Shard, Source, Terms,
-    TriggerKind,
-};
+use crate::history::{Header, History, Shard, Source, Terms, TriggerKind, build};
 use crate::server::defect::Defect;
 
 pub use ledger::Ledger;
@@ -91,7 +88,16 @@ impl Fault {
             | Defect::ResetAlways
             | Defect::SkipEvicted
             | Defect::NeverCatchUp
-            | Defect::LiveNotResubscribed => (1.0, Duration::ZERO),
+            | Defect::LiveNotResubscribed
+            | Defect::GapAtHandoff
+            | Defect::SilentOldest
+            | Defect::UnknownIsNow
+            | Defect::LiveOvertakes
+            | Defect::LyingSession
+            | Defect::Zombie
+            | Defect::PartialWithFlag
+            | Defect::LegalRedelivery
+            | Defect::DataBeforeAck => (1.0, Duration::ZERO),
         };
         Self {
             defect,
@@ -167,26 +173,8 @@ impl Setup {
 fn terms() -> Terms {
     Terms {
         policy_name: Preset::FullJitter.name().into(),
-        policy: String::new(),
-        policy_source: PolicySource::Named,
-        profile: "after".into(),
         target: "simulated".into(),
-        trigger: TriggerKind::Child,
-        outages: 1,
-        source: Source::Herd,
-        ids: IdKind::Integer,
-        contiguous: false,
-        duplicates: Duplicates::Forbidden,
-        idempotent: true,
-        min_spread: Duration::from_secs(5),
-        max_peak: 0.75,
-        peak_window: Duration::from_secs(1),
-        delivery: DeliveryMode::ExactlyOnce,
-        max_resets: 0,
-        settle: Duration::from_secs(30),
-        reconnect_limit: None,
-        max_recovery: None,
-        share: 1.0,
+        ..build::terms()
     }
 }
 

@@ -62,7 +62,10 @@ pub enum Escalation {
     /// It was.
     None,
     /// The grace passed; SIGKILL followed.
-    Killed,
+    Killed {
+        /// When it was sent.
+        at: Elapsed,
+    },
 }
 
 /// What happened to a supervised server.

@@ -1,5 +1,5 @@
 //! Text with holes, such as a client's URL: `{cursor}` (`{after}` is the same), `{client}`, `{n}`, `{port}`, `{env:NAME}`,
-//! `{file:PATH}`, and names that whoever compiles it knows. `{name|json}` is filled in as a JSON string, `{name|url}`
+//! `{file:PATH}`, `{col:NAME}` of the clients' file, and names that whoever compiles it knows. `{name|json}` is filled in as a JSON string, `{name|url}`
 //! percent-encoded, wherever it stands.
 //!
 //! A template is compiled once, before the run: a variable or file that is missing is found then. It may hold secrets
@@ -28,6 +28,8 @@ pub struct Template {
 enum Part {
     Text(Box<str>),
     Hole(Hole, Form),
+    /// A column of the clients' file.
+    Column(Box<str>, Form),
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -60,6 +62,30 @@ pub struct Values<'a> {
     pub port: Option<u16>,
     /// What the names hold that were given at the compilation, in their order; one that is missing is unset.
     pub named: &'a [Option<Box<str>>],
+    /// The client's own row of a file; a column that isn't in it leaves its hole as it stands.
+    pub row: Row<'a>,
+}
+
+/// A row of a file of values, with the names of its columns. The values are secrets as a rule.
+#[derive(Clone, Copy, Default)]
+pub struct Row<'a> {
+    /// The columns' names.
+    pub names: &'a [Box<str>],
+    /// Their values in the same order; one that is missing is unset.
+    pub values: &'a [Option<Box<str>>],
+}
+
+impl Row<'_> {
+    /// A column's place.
+    fn place(&self, name: &str) -> Option<usize> {
+        self.names.iter().position(|known| **known == *name)
+    }
+}
+
+impl fmt::Debug for Row<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.names.fmt(f)
+    }
 }
 
 /// Where the text goes, which decides how a server's text is written.
@@ -132,12 +158,22 @@ impl Template {
         whole.then_some(text)
     }
 
-    fn fill(&self, values: &Values<'_>, place: Place) -> (String, bool) {
+    fn fill(&self, values: &Values<'_>, place_of: Place) -> (String, bool) {
         let (mut text, mut whole) = (String::new(), true);
         for part in &self.parts {
             let (hole, form) = match part {
                 Part::Text(literal) => {
                     text.push_str(literal);
+                    continue;
+                }
+                Part::Column(name, form) => {
+                    let Some(place) = values.row.place(name) else {
+                        text.extend(["{col:", name, "}"]);
+                        continue;
+                    };
+                    let value = values.row.values.get(place).and_then(Option::as_deref);
+                    whole &= value.is_some();
+                    write(&mut text, value.unwrap_or_default(), *form, place_of);
                     continue;
                 }
                 Part::Hole(hole, form) => (*hole, *form),
@@ -155,7 +191,7 @@ impl Template {
                         _ => values.cursor,
                     };
                     whole &= value.is_some();
-                    write(&mut text, value.unwrap_or_default(), form, place);
+                    write(&mut text, value.unwrap_or_default(), form, place_of);
                 }
             }
         }
@@ -204,6 +240,9 @@ fn part(
     Ok(Some(match known {
         Some(hole) => Part::Hole(hole, form),
         None => match hole.split_once(':') {
+            Some(("col", _)) if name.len() > "col:".len() => {
+                Part::Column(name["col:".len()..].into(), form)
+            }
             Some(("env", name)) => match env(name) {
                 Some(value) => Part::Text(value.into()),
                 None => {
@@ -232,6 +271,7 @@ impl fmt::Debug for Template {
         for part in &self.parts {
             f.write_str(match part {
                 Part::Text(_) => "..",
+                Part::Column(..) => "{col}",
                 Part::Hole(Hole::Cursor, _) => "{cursor}",
                 Part::Hole(Hole::Client, _) => "{client}",
                 Part::Hole(Hole::N, _) => "{n}",
@@ -244,127 +284,4 @@ impl fmt::Debug for Template {
 }
 
 #[cfg(test)]
-mod tests {
-    use proptest::prelude::*;
-
-    use super::*;
-
-    fn expand(text: &str, after: &str, place: Place) -> String {
-        let values = Values {
-            cursor: Some(after),
-            client: 7,
-            port: Some(8080),
-            named: &[Some("a\"b".into()), None],
-        };
-        let env = |name: &str| (name == "TOKEN").then(|| "s3cret".to_owned());
-        Template::parse_with(text, &["sid", "pid"], env)
-            .unwrap()
-            .expand(&values, place)
-    }
-
-    #[test]
-    fn the_known_holes_are_filled_and_other_braces_left_alone() {
-        for (text, expected) in [
-            (
-                "ws://h:{port}/?c={client}&n={n}&a={after}",
-                "ws://h:8080/?c=7&n=6&a=17",
-            ),
-            ("{env:TOKEN}{after}{", "s3cret17{"),
-            ("{}{x}{after", "{}{x}{after"),
-            ("{{after}}", "{17}"),
-            ("{\"n\":{n}}", "{\"n\":6}"),
-            ("", ""),
-        ] {
-            assert_eq!(expand(text, "17", Place::Url), expected, "{text}");
-        }
-        let none = Template::parse("ws://h:{port}").unwrap();
-        assert_eq!(
-            none.expand(&Values::default(), Place::Url),
-            "ws://h:{port}",
-            "a port that isn't known stays visible"
-        );
-    }
-
-    #[test]
-    fn the_cursor_is_encoded_for_where_it_goes() {
-        assert_eq!(
-            expand("{after}", "a-b._~/+ &é%", Place::Url),
-            "a-b._~%2F%2B%20%26%C3%A9%25"
-        );
-        assert_eq!(expand("{after}", "a/b é%", Place::Header), "a/b é%");
-        assert_eq!(
-            expand("{after}", "a\r\nX: y", Place::Header),
-            "a%0D%0AX: y",
-            "a server's id must not become a header of its own"
-        );
-    }
-
-    #[test]
-    fn names_are_filled_in_as_they_ask_to_be() {
-        for (text, expected) in [
-            (
-                "40{\"sid\":{sid|json},\"o\":{cursor}}",
-                "40{\"sid\":\"a\\\"b\",\"o\":1/7}",
-            ),
-            ("{sid}{cursor|url}", "a\"b1%2F7"),
-            ("{pid}{sid|xml}", "{sid|xml}"),
-        ] {
-            assert_eq!(expand(text, "1/7", Place::Text), expected, "{text}");
-        }
-        let whole = |text: &str, cursor| {
-            let values = Values {
-                cursor,
-                ..Values::default()
-            };
-            Template::parse(text)
-                .unwrap()
-                .expand_whole(&values, Place::Text)
-        };
-        assert_eq!(whole("a{cursor}", None), None);
-        assert_eq!(whole("a{cursor}", Some("")).as_deref(), Some("a"));
-        assert_eq!(whole("a{client}", None).as_deref(), Some("a0"));
-    }
-
-    #[test]
-    fn what_is_missing_is_named() {
-        let error = Template::parse_with("{env:NOT_SET}", &[], |_| None).unwrap_err();
-        assert!(error.to_string().contains("NOT_SET"), "{error}");
-        let error = Template::parse("{file:/nowhere/at all}").unwrap_err();
-        assert!(error.to_string().contains("/nowhere/at all"), "{error}");
-        assert!(matches!(error, Error::Usage(_)));
-    }
-
-    #[test]
-    fn a_file_is_read_without_its_last_line_break_and_never_shown() {
-        let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("token");
-        std::fs::write(&path, "s3cret\r\n").unwrap();
-        let template = Template::parse(&format!("Bearer {{file:{}}}", path.display())).unwrap();
-        assert_eq!(
-            template.expand(&Values::default(), Place::Header),
-            "Bearer s3cret"
-        );
-        assert_eq!(format!("{template:?}"), "..");
-    }
-
-    proptest! {
-        #[test]
-        fn any_text_compiles_and_holes_apart_comes_back(text in "[a-z{}:]{0,30}") {
-            let env = |_: &str| Some(String::new());
-            if let Ok(template) = Template::parse_with(&text, &[], env) {
-                let expanded = template.expand(&Values::default(), Place::Url);
-                if !["{after}", "{client}", "{n}", "{env:", "{file:"].iter().any(|h| text.contains(h)) {
-                    prop_assert_eq!(expanded, text);
-                }
-            }
-        }
-
-        #[test]
-        fn an_encoded_cursor_decodes_to_itself(after in any::<String>()) {
-            let text = expand("{after}", &after, Place::Url);
-            prop_assert!(text.bytes().all(|b| b.is_ascii_alphanumeric() || b"-._~%".contains(&b)));
-            let decoded = percent_encoding::percent_decode_str(&text).decode_utf8().unwrap().into_owned();
-            prop_assert_eq!(decoded, after);
-        }
-    }
-}
+mod tests;

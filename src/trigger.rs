@@ -27,6 +27,13 @@ const WATCH_PACE: Duration = Duration::from_millis(100);
 pub enum Step {
     /// Something for the history: `Trigger`, `Gone`, `Ready`, `Died` or a `Note`.
     Mark(Elapsed, Mark),
+    /// The supervised server had to be killed, because it was still there when the grace was over.
+    Killed {
+        /// When SIGKILL was sent.
+        at: Elapsed,
+        /// How long SIGTERM had been given.
+        grace: Duration,
+    },
     /// The target does not come back: not ready within the limit, or dead too often. Its fault, so the run is judged
     /// (rule 23 of judgement).
     NeverReady {
@@ -240,16 +247,14 @@ fn steps_of(event: ServerEvent, outage: u32, ready: &mut Return) -> (Option<Step
     match event {
         ServerEvent::Stopped(stop) => {
             let gone = Step::Mark(stop.exited, Mark::Gone { outage });
-            let escalated = (stop.escalation == Escalation::Killed).then(|| {
-                note(
-                    stop.exited,
-                    format!(
-                        "the server did not end {:.1} s after SIGTERM, so it was killed",
-                        stop.exited.since(stop.signalled).as_secs_f64()
-                    ),
-                )
-            });
-            (Some(gone), escalated)
+            let killed = match stop.escalation {
+                Escalation::None => None,
+                Escalation::Killed { at } => Some(Step::Killed {
+                    at,
+                    grace: at.since(stop.signalled),
+                }),
+            };
+            (Some(gone), killed)
         }
         ServerEvent::Died { at, ended } => {
             let status = ended.to_string().into();

@@ -6,10 +6,13 @@
 //!
 //! How it goes: `catalogue.rs` decides once what there was to deliver and what each distinct event means (`contents.rs`
 //! for ids with several contents, `observe.rs` where others publish), `walk.rs` reads one client after the other and
-//! counts, `pairs.rs` ends its pairs, with `presence.rs` for deadlines, `order.rs` for what comes later, `resets.rs` for what a reload covers and
-//! `visit.rs` for what came of a resume; `findings.rs` says what the counts mean and `explain.rs` how people read it.
+//! counts, `pairs.rs` ends its pairs, with `presence.rs` for deadlines, `order.rs` for what comes later, `again.rs` for
+//! duplicates that are allowed, `resets.rs` for what a reload covers, `reload.rs` for what it does, `refusal.rs` for when
+//! a refused resume is one, and `visit.rs` for what came of a resume; `findings.rs` says what the counts mean and
+//! `explain.rs` how people read it.
 //! It takes time linear in the receipts and memory for one client at a time.
 
+mod again;
 mod bits;
 mod catalogue;
 mod contents;
@@ -19,6 +22,8 @@ mod observe;
 mod order;
 mod pairs;
 mod presence;
+mod refusal;
+mod reload;
 mod resets;
 mod visit;
 mod walk;
@@ -76,7 +81,7 @@ pub fn assess(history: &History, timeline: &Timeline) -> Assessment {
         order: &order,
     };
     let returns = by_client(history, timeline);
-    let mut covers = Covers::new(history);
+    let mut covers = Covers::new(history, &catalogue);
     let mut totals = Totals::default();
     for (place, returns) in returns.iter().enumerate() {
         Walk::run(&scene, &mut totals, &mut covers, place, returns);

@@ -2,6 +2,8 @@
 //!
 //! Plain data: how they are counted is in `check/delivery.rs`, `check/reconnect.rs` and `check/generator.rs`.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 /// A number of milliseconds with its fraction, as reports show it.
@@ -34,6 +36,15 @@ pub struct OutageFacts {
     pub reconnect: ReconnectFacts,
     /// Attempts by outcome.
     pub attempts: AttemptFacts,
+    /// What came of each resume.
+    #[serde(default)]
+    pub resumes: ResumeFacts,
+    /// Why sessions ended, those included that were too short: close codes (`1012`), and words such as `eof`, with how often.
+    #[serde(default)]
+    pub causes: BTreeMap<String, u64>,
+    /// What failed attempts met: statuses (`503`), and words such as `refused`, with how often.
+    #[serde(default)]
+    pub statuses: BTreeMap<String, u64>,
     /// From each client's drop until it was caught up.
     pub recovery_ms: Option<Percentiles>,
     /// Clients that had a publication confirmed while they were away.
@@ -78,6 +89,21 @@ pub struct AttemptFacts {
     pub flapped: u64,
     /// Most attempts past TCP connect in any second.
     pub peak_1s: u64,
+}
+
+/// Resumes by what came of them.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ResumeFacts {
+    /// Nothing is missing.
+    pub resumed: u64,
+    /// The server announced that the client must reload.
+    pub reset: u64,
+    /// History gone or cursor unknown, and nothing said so.
+    pub missed_reset: u64,
+    /// The server refused the cursor, in the session or in its answer to the handshake.
+    pub refused: u64,
+    /// Connected, but no events while others got them.
+    pub never_resumed: u64,
 }
 
 /// Percentiles in milliseconds.

@@ -7,6 +7,7 @@ mod facts;
 mod measure;
 mod relapse;
 mod returned;
+mod seen;
 
 use std::cmp::Reverse;
 use std::time::Duration;

@@ -3,18 +3,19 @@
 //! Of limits it knows only what makes a wave big enough to be judged, because where herd waits for somebody else's
 //! restart the first such wave is the outage's beginning. What a wave is worth is `check/reconnect.rs`'s business.
 
+mod absence;
 mod before;
+mod starts;
 
 use std::collections::HashSet;
-use std::ops::Range;
 use std::time::Duration;
 
 use crate::check::Return;
-use crate::history::{
-    Attempt, Cause, Client, ClientId, Elapsed, Entry, History, Mark, TriggerKind,
-};
+use crate::history::{Attempt, Client, ClientId, Elapsed, History, Mark, TriggerKind};
 
+use absence::{Absence, absences_of, flapped};
 use before::Before;
+use starts::{Start, settle_half_open, starts};
 
 /// A session shorter than this that delivered nothing is no reconnect (rule 1 of judgement).
 pub const FLAP: Duration = Duration::from_secs(1);
@@ -101,7 +102,7 @@ pub struct Place {
     pub outage: u32,
     /// The wave (from 1) within it; 0 = the ramp.
     pub wave: u32,
-    /// It lasted under 1 s and delivered nothing: the client is still away (rule 1 of judgement).
+    /// It delivered nothing and lasted under 1 s, or was refused or declined: the client is still away (rule 1 of judgement).
     pub flapped: bool,
 }
 
@@ -236,151 +237,6 @@ pub fn dials<'a>(client: &'a Client, row: &Return) -> &'a [Attempt] {
 pub fn client(history: &History, id: ClientId) -> Option<(usize, &Client)> {
     let index = history.clients.binary_search_by_key(&id, |c| c.id).ok()?;
     Some((index, &history.clients[index]))
-}
-
-/// One client's loss of its connection, before it is known which outage it belongs to.
-#[derive(Debug)]
-struct Absence {
-    client: usize,
-    at: Elapsed,
-    /// When the lost session was opened, where it ended half-open and was really lost earlier.
-    half_open: Option<Elapsed>,
-    /// The sessions that came of it: flapped ones, then the reconnect.
-    sessions: Range<usize>,
-    /// Whether the last of these is a reconnect.
-    back: bool,
-    dials: Range<usize>,
-}
-
-impl Absence {
-    fn row(&self, history: &History, outage: u32, wave: u32) -> Return {
-        Return {
-            outage,
-            wave,
-            client: history.clients[self.client].id,
-            dropped: self.at,
-            session: self.back.then(|| self.sessions.end - 1),
-            attempts: self.dials.len() as u32,
-        }
-    }
-}
-
-/// Rule 1, for each session. Only where one was short are the receipts read.
-fn flapped(client: &Client, history: &History) -> Vec<bool> {
-    let short = client.sessions.iter().map(|s| {
-        let end = s.closed.as_ref().map_or(history.horizon, |(at, _)| *at);
-        end.since(s.opened) < FLAP
-    });
-    let mut flapped: Vec<bool> = short.collect();
-    if flapped.contains(&true) {
-        for entry in client.entries(history) {
-            if let Entry::Receipt(receipt) = entry
-                && let Some(flapped) = flapped.get_mut(receipt.session)
-            {
-                *flapped = false;
-            }
-        }
-    }
-    flapped
-}
-
-fn absences_of(index: usize, client: &Client, flapped: &[bool]) -> Vec<Absence> {
-    let mut absences = Vec::new();
-    for (place, session) in client.sessions.iter().enumerate() {
-        let Some(at) = session.dropped().filter(|_| !flapped[place]) else {
-            continue;
-        };
-        let back = (place + 1..flapped.len()).find(|s| !flapped[*s]);
-        let first_dial = session.attempt + 1;
-        absences.push(Absence {
-            client: index,
-            at,
-            half_open: matches!(session.closed, Some((_, Cause::HalfOpen)))
-                .then_some(session.opened),
-            sessions: place + 1..back.map_or(flapped.len(), |b| b + 1),
-            back: back.is_some(),
-            dials: first_dial
-                ..back.map_or(client.attempts.len(), |b| client.sessions[b].attempt + 1),
-        });
-    }
-    absences
-}
-
-/// Where an outage begins.
-#[derive(Debug, Clone, Copy)]
-struct Start {
-    outage: u32,
-    trigger: Option<Elapsed>,
-    at: Elapsed,
-    /// What a half-open session dates from where nothing else dropped.
-    cut: Option<Elapsed>,
-}
-
-/// Where each outage begins, outage 0 first: at its trigger, or, where herd waits for somebody else, with the first
-/// wave after that which is big enough to be judged. An outage that was waited for and never came isn't in it.
-fn starts(history: &History, absences: &[Absence]) -> Vec<Start> {
-    let mut starts = vec![Start {
-        outage: 0,
-        trigger: None,
-        at: Elapsed::ZERO,
-        cut: None,
-    }];
-    let plain: Vec<&Absence> = absences.iter().filter(|a| a.half_open.is_none()).collect();
-    let waves: Vec<_> = plain.chunk_by(|a, b| b.at.since(a.at) <= PAUSE).collect();
-    let triggers = history.marks.iter().filter_map(|(at, mark)| match mark {
-        Mark::Trigger { outage } => Some((*outage, *at)),
-        _ => None,
-    });
-    // Merged shards tell of the same trigger more than once: the first counts.
-    let mut triggers: Vec<_> = triggers.collect();
-    triggers.sort_unstable();
-    triggers.dedup_by_key(|(outage, _)| *outage);
-    for (outage, trigger) in triggers {
-        let at = match history.header.terms.trigger {
-            TriggerKind::Child | TriggerKind::Command => Some(trigger),
-            TriggerKind::Wait => waves
-                .iter()
-                .filter_map(|wave| {
-                    let after = wave.partition_point(|a| a.at < trigger);
-                    let clients: HashSet<_> = wave[after..].iter().map(|a| a.client).collect();
-                    (clients.len() >= least_judged(history.clients.len())).then(|| wave[after].at)
-                })
-                .next(),
-        };
-        let cut = match history.header.terms.trigger {
-            TriggerKind::Child | TriggerKind::Command => Some(trigger),
-            TriggerKind::Wait => None,
-        };
-        starts.extend(at.map(|at| Start {
-            outage,
-            trigger: Some(trigger),
-            at,
-            cut,
-        }));
-    }
-    starts
-}
-
-/// Rule 5: a half-open session was lost when the others were, not when herd noticed.
-fn settle_half_open(absences: &mut [Absence], starts: &[Start]) {
-    let plain: Vec<Elapsed> = absences
-        .iter()
-        .filter(|a| a.half_open.is_none())
-        .map(|a| a.at)
-        .collect();
-    for absence in absences {
-        let Some(opened) = absence.half_open else {
-            continue;
-        };
-        let start = starts[starts.partition_point(|s| s.at <= absence.at).max(1) - 1];
-        let from = start.at.max(opened);
-        let cut = plain[plain.partition_point(|at| *at < from)..].first();
-        absence.at = cut
-            .filter(|at| **at <= absence.at)
-            .copied()
-            .or(start.cut.filter(|at| *at >= opened))
-            .unwrap_or(absence.at);
-    }
 }
 
 fn ready_of(mark: &Mark) -> Option<u32> {

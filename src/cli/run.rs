@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use clap::parser::ValueSource;
 use clap::{ArgMatches, Args, CommandFactory};
 
+use super::access::{self, AccessArgs};
 use super::{Cli, Run, TalkArgs, formats, named};
 use crate::backoff::Preset;
 use crate::error::Error;
@@ -14,7 +15,7 @@ use crate::history::{DeliveryMode, TriggerKind};
 use crate::profile::ProfileName;
 use crate::report::Format;
 use crate::scenario::{
-    BackoffDraft, Count, Draft, Ip, Peak, Rate, ShardOf, StopSignal, Time, lay, masked,
+    BackoffDraft, Count, Draft, Ip, Peak, Rate, Scenario, ShardOf, StopSignal, Time, lay, masked,
     masked_header, word,
 };
 
@@ -40,6 +41,8 @@ pub(super) struct RunArgs {
     #[command(flatten)]
     connect: ConnectArgs,
     #[command(flatten)]
+    access: AccessArgs,
+    #[command(flatten)]
     checks: ChecksArgs,
     #[command(flatten)]
     output: OutputArgs,
@@ -50,14 +53,14 @@ pub(super) struct RunArgs {
 #[derive(Args)]
 #[command(next_help_heading = "Server under test")]
 struct TargetArgs {
-    /// Where clients connect: ws://HOST:PORT/PATH; {after} is the last id, {client} the client's number, {env:NAME} and
-    /// {file:PATH} keep secrets out [default: herd's own server]
+    /// Where clients connect: ws:// or wss://HOST:PORT/PATH, http:// or https:// for an event stream; {after} is the last id,
+    /// {client} the client's number, {env:NAME} and {file:PATH} keep secrets out [default: herd's own server]
     #[arg(long, value_name = "URL")]
     target: Option<String>,
     /// Command that starts the server, by sh -c; {port} is a free port, PORT in its environment too
     #[arg(long, value_name = "CMD")]
     server_cmd: Option<String>,
-    /// Ready once this http:// URL answers 2xx [default: a TCP connect to the target]
+    /// Ready once this http:// or https:// URL answers 2xx [default: a TCP connect to the target]
     #[arg(long, value_name = "URL")]
     ready: Option<String>,
     /// How the server is stopped [default: KILL for herd's own server, else TERM]
@@ -103,7 +106,7 @@ struct OutageArgs {
 #[derive(Args)]
 #[command(next_help_heading = "Events")]
 struct PublishArgs {
-    /// Publish by one POST an event to this http:// URL
+    /// Publish by one POST an event to this http:// or https:// URL
     #[arg(long, value_name = "URL")]
     publish_url: Option<String>,
     /// What to publish: {payload} is a JSON object with herd's number as seq, {seq} the number alone [default: {payload}]
@@ -129,15 +132,18 @@ struct ConnectArgs {
     /// What is said over the connection; see herd list profiles [default: by the target's scheme]
     #[arg(long, value_name = "NAME", value_parser = named(&ProfileName::ALL, |p| p.name()))]
     profile: Option<ProfileName>,
-    /// JSON Pointer of an event's id [default: /id]
+    /// JSON Pointer of an event's id [default: as the profile says, such as /id]
     #[arg(long, value_name = "POINTER")]
     id: Option<String>,
-    /// JSON Pointer of herd's number [default: the usual places]
+    /// JSON Pointer of herd's number [default: as the profile says, such as /data/seq]
     #[arg(long, value_name = "POINTER")]
     seq: Option<String>,
     /// Header of the handshake, "Name: value" (may be repeated)
     #[arg(short = 'H', long, value_name = "LINE")]
     header: Vec<String>,
+    /// CSV file whose row k holds client k's own values, such as tokens: {col:NAME} in URL, headers and frames
+    #[arg(long, value_name = "FILE")]
+    clients_file: Option<PathBuf>,
     /// Local address to dial from (may be repeated)
     #[arg(long, value_name = "IP", value_parser = word::<Ip>)]
     source_ip: Vec<Ip>,
@@ -191,7 +197,7 @@ impl RunArgs {
         let scenario = draft.resolve(fresh_seed)?;
         let typed = matches.subcommand_matches("run").unwrap_or(matches);
         Ok(Run {
-            repeat: repeat(typed, scenario.seed),
+            repeat: repeat(typed, &scenario),
             scenario,
             talk,
         })
@@ -205,6 +211,7 @@ impl RunArgs {
         self.outage.lay_over(draft);
         self.publish.lay_over(draft);
         self.connect.lay_over(draft);
+        self.access.lay_over(draft);
         self.checks.lay_over(draft);
         lay(&mut draft.output.dir, "--output", self.output.output);
         lay(&mut draft.output.formats, "--format", self.output.format);
@@ -271,11 +278,20 @@ impl ConnectArgs {
                 Some(preset.name().to_owned()),
             );
         }
+        if self.profile.is_some() {
+            // Likewise: what the file changes is changed in the file's profile.
+            draft.profile = None;
+        }
         let connect = &mut draft.connect;
         lay(&mut connect.profile, "--profile", self.profile);
         lay(&mut connect.id, "--id", self.id);
         lay(&mut connect.seq, "--seq", self.seq);
         lay(&mut connect.headers, "--header", some(self.header));
+        lay(
+            &mut connect.clients_file,
+            "--clients-file",
+            self.clients_file,
+        );
         lay(&mut connect.source_ips, "--source-ip", some(self.source_ip));
         lay(&mut connect.ramp, "--ramp", self.ramp);
     }
@@ -303,7 +319,8 @@ fn some<T>(list: Vec<T>) -> Option<Vec<T>> {
 
 /// The command that repeats a run: what was typed, with the seed, without the output directory (it isn't empty any more),
 /// secrets masked.
-fn repeat(typed: &ArgMatches, seed: u64) -> String {
+fn repeat(typed: &ArgMatches, scenario: &Scenario) -> String {
+    let names = scenario.connect.names();
     let mut words = vec!["herd".to_owned(), "run".to_owned()];
     let root = Cli::command();
     let run = root.find_subcommand("run").unwrap_or(&root);
@@ -322,13 +339,13 @@ fn repeat(typed: &ArgMatches, seed: u64) -> String {
             let value = value.to_string_lossy();
             words.extend(flag.clone());
             words.push(quoted(&match id {
-                "target" | "ready" | "publish_url" => masked(&value),
-                "header" => masked_header(&value),
-                _ => value.into_owned(),
+                "target" | "ready" | "publish_url" => masked(&value, &names),
+                "header" => masked_header(&value, &names),
+                id => access::shown(id, &value).unwrap_or_else(|| value.into_owned()),
             }));
         }
     }
-    words.push(format!("--seed {seed}"));
+    words.push(format!("--seed {}", scenario.seed));
     words.join(" ")
 }
 

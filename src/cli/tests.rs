@@ -89,7 +89,7 @@ fn every_flag_reaches_its_place() {
         "--ready=http://h/z",
     ]);
     let scenario = run.scenario;
-    assert_eq!(scenario.target.url, "ws://h/?after={after}");
+    assert_eq!(scenario.target.url, "ws://h/");
     assert_eq!(scenario.target.ready.as_deref(), Some("http://h/z"));
     assert!(matches!(&scenario.outage.trigger, Trigger::Command { command, .. } if command == "r"));
     assert!(matches!(&scenario.publish.via, Via::Http { url, .. } if url == "http://h/p"));
@@ -99,10 +99,10 @@ fn every_flag_reaches_its_place() {
     );
     assert_eq!(
         (
-            scenario.connect.id.as_str(),
+            scenario.connect.id.as_deref(),
             scenario.connect.seq.as_deref()
         ),
-        ("/i", Some("/s"))
+        (Some("/i"), Some("/s"))
     );
     assert_eq!(scenario.connect.headers, ["A: b", "C: d"]);
     assert_eq!(scenario.connect.source_ips.len(), 1);

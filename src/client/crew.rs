@@ -13,10 +13,11 @@ use crate::backoff::Backoff;
 use crate::clock::Clock;
 use crate::history::{Elapsed, Seq, Source};
 use crate::plan::Plan;
-use crate::profile::{Pointers, Profile, Spec};
+use crate::profile::Transport;
 use crate::scenario::Scenario;
+use crate::secrets::Secrets;
 use crate::transport::Limits;
-use crate::transport::names::Names;
+use crate::transport::network::Network;
 
 /// herd's numbers of this run: `base + 1 ..= base + span` (rule 10 of judgement).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,14 +36,24 @@ impl OwnNumbers {
     }
 }
 
+/// Whose events' ids a client resumes from. A cursor that the profile keeps besides ids is the stream's whoever published.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Resumes {
+    /// Only those of herd's own events. Where herd publishes, only they are sure to be the stream's: presence, answers and
+    /// beats have ids too, and no server can resume from those. What others published meanwhile may come again, and is in
+    /// no gate.
+    FromOwn,
+    /// Anybody's: others publish, or the transport itself says what an id is, as event streams do.
+    FromAny,
+}
+
 /// What all clients of a process share.
 #[derive(Debug)]
 pub struct Crew {
     pub(super) plan: Plan,
     pub(super) policy: Backoff,
     pub(super) own: OwnNumbers,
-    /// Who publishes.
-    pub(super) source: Source,
+    pub(super) resumes: Resumes,
     pub(super) dialler: Dialler,
     pub(super) table: EventTable,
     handles: Vec<Arc<Handle>>,
@@ -80,24 +91,30 @@ pub struct Counts {
 impl Crew {
     /// This shard's clients, none of which has begun.
     #[must_use]
-    pub fn new(scenario: &Scenario, plan: Plan, clock: Clock, own: OwnNumbers) -> Self {
+    pub fn new(
+        scenario: &Scenario,
+        plan: Plan,
+        network: Arc<Network>,
+        clock: Clock,
+        own: OwnNumbers,
+    ) -> Self {
         let connect = &scenario.connect;
-        let pointers = Pointers {
-            id: Some(connect.id.clone()),
-            seq: connect.seq.clone(),
+        let profile = plan.profile().clone();
+        let streams = profile.transport() == Transport::Sse;
+        let resumes = match scenario.publish.source() {
+            Source::Herd if !streams => Resumes::FromOwn,
+            Source::Herd | Source::Others => Resumes::FromAny,
         };
-        let profile = Profile::compile(&Spec::builtin(connect.profile), &pointers)
-            .expect("a test compiles every built-in profile");
         let handles: Vec<_> = plan.clients().map(|id| Arc::new(Handle::new(id))).collect();
         let counters = Counters::default();
         counters.connecting.store(handles.len() as u32, Relaxed);
         Self {
             policy: scenario.policy.backoff.clone(),
             own,
-            source: scenario.publish.source(),
+            resumes,
             dialler: Dialler {
                 clock,
-                names: Names::new(connect.timeout),
+                network,
                 limits: Limits {
                     message: connect.max_message,
                 },
@@ -136,6 +153,12 @@ impl Crew {
     #[must_use]
     pub fn table(&self) -> &EventTable {
         &self.table
+    }
+
+    /// What nobody may write down of what a server says.
+    #[must_use]
+    pub fn secrets(&self) -> &Secrets {
+        self.dialler.network.secrets()
     }
 
     /// How things stand.

@@ -3,6 +3,7 @@
 //! It records nothing and judges nothing: it only finds out whether the target can be spoken to at all, and with which
 //! words it declines.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::dial::{Dialler, Stamps};
@@ -10,9 +11,10 @@ use crate::clock::Clock;
 use crate::error::Error;
 use crate::history::{AttemptOutcome, Cause, ClientId};
 use crate::plan::Plan;
+use crate::profile::{Carried, Decoded, Talk, Transport, Turn};
 use crate::scenario::Scenario;
-use crate::transport::Limits;
-use crate::transport::names::Names;
+use crate::transport::network::Network;
+use crate::transport::{Connection, Limits};
 
 /// How long a connection must stay open to be one; a server that closes at once does so within this.
 const STAYS: Duration = Duration::from_millis(300);
@@ -23,44 +25,95 @@ const GOODBYE: Duration = Duration::from_secs(1);
 ///
 /// # Errors
 /// [`Error::Broken`] with what the target answered instead of an open connection.
-pub async fn first_look(scenario: &Scenario, plan: &Plan, clock: Clock) -> Result<(), Error> {
+pub async fn first_look(
+    scenario: &Scenario,
+    plan: &Plan,
+    network: Arc<Network>,
+    clock: Clock,
+) -> Result<(), Error> {
     let dialler = Dialler {
         clock,
-        names: Names::new(scenario.connect.timeout),
+        network: network.clone(),
         limits: Limits {
             message: scenario.connect.max_message,
         },
         timeout: scenario.connect.timeout,
     };
     let first = ClientId(scenario.shard.index);
-    let call = plan.call(first, "");
+    let mut talk = Talk::new(plan.profile());
+    let call = plan.call(first, None, talk.named());
+    if let Ok(call) = &call {
+        network.find(&call.url).await?;
+    }
     let mut stamps = Stamps::default();
     let dial = dialler
         .dial(clock.now(), call, plan.source(first), &mut stamps)
         .await;
     let target = scenario.masked().target.url;
-    let opened = dial.map_err(|outcome| declined(&target, &outcome))?;
+    let opened = dial.map_err(|outcome| declined(&target, &outcome, plan.profile().transport()))?;
     let mut connection = opened.connection;
+    let values = plan.values(first);
+    let header = |name: &str| {
+        let value = opened.headers.get(name)?;
+        Some(value.to_str().ok()?.to_owned())
+    };
+    let now = || clock.now().duration();
+    let turn = talk.open(plan.profile(), now(), &values, &header);
+    let mut ended = speak(&mut connection, turn).map(|why| said_no(&why));
     let closed = async {
-        loop {
-            if let Err(cause) = std::future::poll_fn(|cx| connection.poll_next(cx)).await {
-                return cause;
-            }
+        while ended.is_none() {
+            let next = std::future::poll_fn(|cx| connection.poll_next(cx)).await;
+            ended = match next {
+                Ok(payload) => {
+                    let frame = payload.frame();
+                    let turn = talk.hear(plan.profile(), now(), frame, &values);
+                    let fatal = plan.profile().decode(frame, Carried::Nothing);
+                    let fatal = fatal.into_iter().find_map(|part| match part {
+                        Decoded::Fatal(why) => Some(why),
+                        _ => None,
+                    });
+                    let ended = speak(&mut connection, turn);
+                    fatal.or(ended).map(|why| said_no(&why))
+                }
+                Err(cause) => Some(format!(
+                    "accepts connections and ends them at once ({}); see why in the server's log",
+                    ending(&cause)
+                )),
+            };
         }
     };
-    match tokio::time::timeout(STAYS, closed).await {
-        Ok(cause) => Err(Error::Broken(format!(
-            "{target} accepts connections and ends them at once ({}); see why in the server's log",
-            ending(&cause)
-        ))),
-        Err(_) => {
+    let _ = tokio::time::timeout(STAYS, closed).await;
+    match ended {
+        Some(why) => Err(Error::Broken(format!("{target} {why}"))),
+        None => {
             connection.leave(clock.instant(clock.now() + GOODBYE)).await;
             Ok(())
         }
     }
 }
 
-fn declined(target: &str, outcome: &AttemptOutcome) -> Error {
+/// Sends what the profile says; why the session is to be ended, if it is.
+fn speak(connection: &mut Connection, turn: Turn) -> Option<Box<str>> {
+    for text in &turn.say {
+        connection.send(text);
+    }
+    turn.end
+}
+
+fn said_no(why: &str) -> String {
+    format!(
+        "accepts connections and then declines the client ({why}); check the profile and the credentials"
+    )
+}
+
+fn declined(target: &str, outcome: &AttemptOutcome, transport: Transport) -> Error {
+    let (question, other) = match transport {
+        Transport::Ws => ("the WebSocket handshake", "speak WebSocket"),
+        Transport::Sse => (
+            "the request for an event stream",
+            "answer with an event stream",
+        ),
+    };
     let why = match outcome {
         AttemptOutcome::Refused => "refuses connections; is the server running there?".to_owned(),
         AttemptOutcome::Timeout => "doesn't answer a TCP connect; is the address right?".to_owned(),
@@ -68,12 +121,14 @@ fn declined(target: &str, outcome: &AttemptOutcome) -> Error {
             status: Some(status),
             why,
         } => {
-            format!(
-                "answers {status} to the WebSocket handshake ({why}); check path, headers and credentials"
-            )
+            format!("answers {status} to {question} ({why}); check path, headers and credentials")
+        }
+        // A proxy's and TLS's reasons say themselves what to do.
+        AttemptOutcome::Handshake { status: None, why } if why.contains("; ") => {
+            format!("can't be spoken to: {why}")
         }
         AttemptOutcome::Handshake { status: None, why } => {
-            format!("doesn't speak WebSocket ({why}); check port and path")
+            format!("doesn't {other} ({why}); check port and path")
         }
         AttemptOutcome::Local(why) => format!("can't be dialled: {why}"),
         AttemptOutcome::Opened | AttemptOutcome::Aborted => "can't be dialled".to_owned(),

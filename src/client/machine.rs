@@ -32,8 +32,19 @@ pub enum Input {
         /// Whose id.
         event: EventIx,
     },
+    /// What a dial must carry was learnt otherwise than with an event: the profile keeps cursors of its own, or the server
+    /// said that it can't resume from the old one.
+    Cursor {
+        /// The entry of the table that holds it; none = the next dial carries nothing.
+        event: Option<EventIx>,
+    },
     /// The open connection ended.
     Closed,
+    /// The connection or the dial ended in a way after which the protocol forbids to come back.
+    Stopped {
+        /// What the server said, made safe.
+        why: Box<str>,
+    },
 }
 
 /// What the client does next.
@@ -141,6 +152,14 @@ impl Machine {
             (State::Open { .. }, Input::Reset { event }) => {
                 self.cursor = Some(event);
                 Action::Nothing
+            }
+            (State::Open { .. } | State::Dialling, Input::Cursor { event }) => {
+                self.cursor = event;
+                Action::Nothing
+            }
+            (State::Open { .. } | State::Dialling, Input::Stopped { why }) => {
+                self.state = State::Done;
+                Action::Quit(Quit::Fatal(why))
             }
             _ => Action::Nothing,
         }
@@ -279,12 +298,44 @@ mod tests {
         );
     }
 
+    #[test]
+    fn a_cursor_can_be_told_and_taken_back_between_two_dials() {
+        let policy = fixed(Reset::OnOpen, None);
+        let mut m = Machine::new(ClientId(1), 9);
+        m.on(ms(0), Input::Start { due: ms(0) }, &policy);
+        m.on(ms(0), Input::Opened, &policy);
+        let told = Some(EventIx(7));
+        m.on(ms(1), Input::Cursor { event: told }, &policy);
+        assert_eq!(dial(m.on(ms(2), Input::Closed, &policy)).cursor, told);
+        m.on(ms(3), Input::Cursor { event: None }, &policy);
+        assert_eq!(dial(m.on(ms(4), Input::Failed, &policy)).cursor, None);
+    }
+
+    #[test]
+    fn what_the_protocol_forbids_ends_it_whether_open_or_dialling() {
+        let policy = fixed(Reset::OnOpen, None);
+        let why = || Input::Stopped { why: "204".into() };
+        for opened in [false, true] {
+            let mut m = Machine::new(ClientId(1), 9);
+            m.on(ms(0), Input::Start { due: ms(0) }, &policy);
+            if opened {
+                m.on(ms(0), Input::Opened, &policy);
+            }
+            let quit = Action::Quit(Quit::Fatal("204".into()));
+            assert_eq!(m.on(ms(1), why(), &policy), quit);
+            assert_eq!(m.on(ms(2), why(), &policy), Action::Nothing);
+            assert_eq!(m.on(ms(2), Input::Closed, &policy), Action::Nothing);
+        }
+    }
+
     fn input() -> impl Strategy<Value = Input> {
         prop_oneof![
             Just(Input::Start { due: ms(0) }),
             Just(Input::Opened),
             Just(Input::Failed),
             Just(Input::Closed),
+            proptest::option::of((0u32..9).prop_map(EventIx))
+                .prop_map(|event| Input::Cursor { event }),
             (0u32..9, any::<bool>()).prop_map(|(e, supersedes)| Input::Event {
                 event: EventIx(e),
                 supersedes

@@ -3,15 +3,18 @@
 //! A thousand clients receive the same frame: it is read once, and every further receipt of it costs one hash and one
 //! compare. A client guesses first that the frame is the one after its last. It knows no client and no clock.
 
+mod memo;
+
 use std::cmp::Ordering;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
-use xxhash_rust::xxh3::xxh3_128;
-
 use crate::history::{Event, EventIx, IdKind, Seq};
-use crate::profile::{Carried, Decoded, Profile};
+use crate::profile::{Carried, Decoded, Moves, Profile, Reading};
 use crate::transport::Frame;
+use memo::{Frames, key};
+
+pub use memo::Guess;
 
 /// Frames that are remembered; the oldest is forgotten first. Where every client gets other frames, this is the bound.
 const REMEMBERED: usize = 8 * 1024;
@@ -21,26 +24,28 @@ const MOST_PARTS: usize = 64;
 /// The table; shared by all clients.
 #[derive(Debug)]
 pub struct EventTable {
-    profile: Profile,
+    profile: Arc<Profile>,
     ids: IdKind,
     remembered: usize,
     frames: RwLock<Frames>,
     events: Mutex<Events>,
 }
 
-/// A client's guess at the next frame: what it read last.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct Guess(usize);
-
 /// What a frame, or a part of it, means to a client.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Part {
-    /// An event.
-    Event(Known),
+    /// An event, and the cursor that it carries besides its id.
+    Event(Known, Option<Arc<Token>>),
+    /// The cursor moves, or is cleared, without an event.
+    Cursor(Option<Arc<Token>>),
     /// The client must reload; this is the new cursor.
     Reset(Known),
     /// The server says that the replay is over.
     CaughtUp,
+    /// The server refuses to resume, in these words.
+    Refused(Arc<str>),
+    /// The session is to be ended, for this reason.
+    Fatal(Arc<str>),
     /// Not understood.
     Unread,
 }
@@ -52,14 +57,34 @@ pub struct Known {
     pub event: EventIx,
     /// herd's number, where it holds one.
     pub seq: Option<Seq>,
-    /// Whether there is an id, and with it a cursor.
+    /// Whether its id is a cursor.
     rank: Rank,
+}
+
+/// A cursor that is no event's id. It gets a place in the table only when a dial carries it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Token {
+    text: Box<str>,
+    epoch: Option<Box<str>>,
+    rank: Rank,
+}
+
+/// What a client resumes from.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum Cursor {
+    /// From nothing.
+    #[default]
+    None,
+    /// From an event's id.
+    Id(Known),
+    /// From something else.
+    Token(Arc<Token>),
 }
 
 /// How an id compares, as far as that can be said without the id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Rank {
-    /// There is no id.
+    /// There is no id, or it is no cursor.
     None,
     /// A declared integer that fits.
     Number(u64),
@@ -87,14 +112,6 @@ impl Parts {
     }
 }
 
-/// The ring of remembered frames.
-#[derive(Debug, Default)]
-struct Frames {
-    ring: Vec<(u128, Parts)>,
-    index: HashMap<u128, usize>,
-    next: usize,
-}
-
 #[derive(Debug, Default)]
 struct Events {
     index: HashMap<Arc<Event>, EventIx>,
@@ -105,7 +122,7 @@ struct Events {
 impl EventTable {
     /// An empty table for a profile whose ids are of this kind.
     #[must_use]
-    pub fn new(profile: Profile, ids: IdKind) -> Self {
+    pub fn new(profile: Arc<Profile>, ids: IdKind) -> Self {
         Self {
             profile,
             ids,
@@ -115,10 +132,10 @@ impl EventTable {
         }
     }
 
-    /// Reads a frame. The guess is the reading client's own; it makes the usual case cheap and never changes the result:
-    /// a frame is known by 128 bits of hash over all its bytes.
-    pub fn read(&self, frame: Frame<'_>, guess: &mut Guess) -> Parts {
-        let hash = xxh3_128(frame.bytes);
+    /// Reads a frame that came on such a session. The guess is the reading client's own; it makes the usual case cheap and
+    /// never changes the result: a frame is known by 128 bits of hash over all that it is.
+    pub fn read(&self, frame: Frame<'_>, carried: Carried, guess: &mut Guess) -> Parts {
+        let hash = key(frame, carried);
         let frames = self.frames.read().unwrap_or_else(PoisonError::into_inner);
         let at = frames.find(hash, *guess, self.remembered);
         if let Some(at) = at {
@@ -126,12 +143,34 @@ impl EventTable {
             return frames.ring[at].1.clone();
         }
         drop(frames);
-        let (parts, keep) = self.decode(frame);
+        let (parts, keep) = self.decode(frame, carried);
         if keep {
             let mut frames = self.frames.write().unwrap_or_else(PoisonError::into_inner);
             *guess = Guess(frames.remember(hash, &parts, self.remembered));
         }
         parts
+    }
+
+    /// A reset that names no id.
+    pub fn nothing(&self) -> Known {
+        Known {
+            event: self.intern(Event::default()),
+            seq: None,
+            rank: Rank::None,
+        }
+    }
+
+    /// The place of a cursor; none where there is none. One that is no event's id becomes an entry of its own.
+    pub fn place(&self, cursor: &Cursor) -> Option<EventIx> {
+        match cursor {
+            Cursor::None => None,
+            Cursor::Id(known) => known.is_cursor().then_some(known.event),
+            Cursor::Token(token) => Some(self.intern(Event {
+                id: Some(token.text.clone()),
+                epoch: token.epoch.clone(),
+                ..Event::default()
+            })),
+        }
     }
 
     /// The place of an event, which is added if it is new.
@@ -156,24 +195,37 @@ impl EventTable {
         new
     }
 
-    /// Whether an event becomes the cursor of a client that holds `cursor` (rule 19 of judgement): the last one received
-    /// does, but where ids are declared ordered only a greater one. One without an id never does; ids that are not of
-    /// the declared kind are taken as they come.
+    /// Whether a client that holds the cursor `old` resumes from `new` from now on (rule 19 of judgement): the last one
+    /// received counts, but where they are declared ordered only a greater one, within one epoch. An event without an id
+    /// moves nothing; what isn't of the declared kind is taken as it comes.
     #[must_use]
-    pub fn supersedes(&self, new: Known, cursor: Option<Known>) -> bool {
-        let Some(cursor) = cursor else {
-            return new.has_id();
-        };
-        match (new.rank, cursor.rank) {
+    pub fn supersedes(&self, new: &Cursor, old: &Cursor) -> bool {
+        match (new.rank(), old.rank()) {
             (Rank::None, _) => false,
             (_, Rank::None) => true,
             (Rank::Number(new), Rank::Number(old)) => new > old,
+            _ if self.ids == IdKind::Opaque => true,
             _ => {
-                let (new, old) = (self.get(new.event), self.get(cursor.event));
-                let ids = new.id.as_deref().zip(old.id.as_deref());
-                let order = ids.and_then(|(new, old)| self.ids.compare(new, old));
+                let (new, old) = (self.text(new), self.text(old));
+                let texts = new.id.as_deref().zip(old.id.as_deref());
+                let order = texts
+                    .filter(|_| new.epoch == old.epoch)
+                    .and_then(|(new, old)| self.ids.compare(new, old));
                 order.is_none_or(|order| order == Ordering::Greater)
             }
+        }
+    }
+
+    /// A cursor's text and epoch.
+    fn text(&self, cursor: &Cursor) -> Arc<Event> {
+        match cursor {
+            Cursor::None => Arc::default(),
+            Cursor::Id(known) => self.get(known.event),
+            Cursor::Token(token) => Arc::new(Event {
+                id: Some(token.text.clone()),
+                epoch: token.epoch.clone(),
+                ..Event::default()
+            }),
         }
     }
 
@@ -181,8 +233,8 @@ impl EventTable {
         self.events.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn decode(&self, frame: Frame<'_>) -> (Parts, bool) {
-        let decoded = self.profile.decode(frame, Carried::Nothing);
+    fn decode(&self, frame: Frame<'_>, carried: Carried) -> (Parts, bool) {
+        let decoded = self.profile.decode(frame, carried);
         let mut events = self.lock();
         let mut parts: Vec<Part> = decoded
             .into_iter()
@@ -198,71 +250,83 @@ impl EventTable {
     }
 
     fn part(&self, events: &mut Events, decoded: Decoded) -> Option<Part> {
-        let mut known = |id: Option<Box<str>>, seq: Option<u64>, digest| {
-            let (rank, seq) = (self.rank(id.as_deref()), seq.map(Seq));
-            let event = events.intern(Event {
-                id,
-                seq,
-                digest,
-                ..Event::default()
-            });
-            Known { event, seq, rank }
-        };
         match decoded {
-            Decoded::Event(read) => Some(Part::Event(known(read.id, read.seq, read.digest))),
-            Decoded::Reset { id } => Some(Part::Reset(known(id, None, 0))),
+            Decoded::Event(reading) => Some(self.event(events, reading)),
+            Decoded::Cursor(text) => Some(Part::Cursor(text.map(|text| self.token(text, None)))),
+            Decoded::Reset { id } => {
+                let rank = self.rank(id.as_deref(), None);
+                let event = events.intern(Event {
+                    id,
+                    ..Event::default()
+                });
+                Some(Part::Reset(Known {
+                    event,
+                    seq: None,
+                    rank,
+                }))
+            }
             Decoded::CaughtUp => Some(Part::CaughtUp),
-            Decoded::Cursor(_) | Decoded::Ignored => None,
-            Decoded::ResumeRefused(_) | Decoded::Fatal(_) => None,
+            Decoded::ResumeRefused(text) => Some(Part::Refused(text.into())),
+            Decoded::Fatal(text) => Some(Part::Fatal(text.into())),
+            Decoded::Ignored => None,
             Decoded::Unread(_) => Some(Part::Unread),
         }
     }
 
-    fn rank(&self, id: Option<&str>) -> Rank {
-        let digits = |id: &str| id.bytes().all(|b| b.is_ascii_digit());
-        match (id, self.ids) {
+    fn event(&self, events: &mut Events, reading: Reading) -> Part {
+        let (rank, token) = match reading.cursor {
+            Moves::ToId => (
+                self.rank(reading.id.as_deref(), reading.epoch.as_deref()),
+                None,
+            ),
+            Moves::To(text) => (Rank::None, Some(self.token(text, reading.epoch.clone()))),
+            Moves::Nowhere => (Rank::None, None),
+        };
+        let seq = reading.seq.map(Seq);
+        let event = events.intern(Event {
+            id: reading.id,
+            seq,
+            digest: reading.digest,
+            order: reading.order,
+            epoch: reading.epoch,
+            redelivered: reading.redelivered,
+        });
+        Part::Event(Known { event, seq, rank }, token)
+    }
+
+    fn token(&self, text: Box<str>, epoch: Option<Box<str>>) -> Arc<Token> {
+        let rank = self.rank(Some(&text), epoch.as_deref());
+        Arc::new(Token { text, epoch, rank })
+    }
+
+    /// A number alone compares within one epoch only.
+    fn rank(&self, text: Option<&str>, epoch: Option<&str>) -> Rank {
+        let digits = |text: &str| text.bytes().all(|b| b.is_ascii_digit());
+        match (text, self.ids) {
             (None, _) => Rank::None,
-            (Some(id), IdKind::Integer) if digits(id) => {
-                id.parse().map_or(Rank::Text, Rank::Number)
+            (Some(text), IdKind::Integer) if epoch.is_none() && digits(text) => {
+                text.parse().map_or(Rank::Text, Rank::Number)
             }
             _ => Rank::Text,
         }
     }
 }
 
-impl Known {
-    /// Whether it holds an id, and with it a cursor.
-    #[must_use]
-    pub fn has_id(self) -> bool {
-        self.rank != Rank::None
+impl Cursor {
+    fn rank(&self) -> Rank {
+        match self {
+            Self::None => Rank::None,
+            Self::Id(known) => known.rank,
+            Self::Token(token) => token.rank,
+        }
     }
 }
 
-impl Frames {
-    fn find(&self, hash: u128, guess: Guess, capacity: usize) -> Option<usize> {
-        let next = (guess.0 + 1) % capacity;
-        match self.ring.get(next) {
-            Some((known, _)) if *known == hash => Some(next),
-            _ => self.index.get(&hash).copied(),
-        }
-    }
-
-    /// Where it stands now: another client may have been faster.
-    fn remember(&mut self, hash: u128, parts: &Parts, capacity: usize) -> usize {
-        if let Some(at) = self.index.get(&hash) {
-            return *at;
-        }
-        let at = self.next;
-        let slot = (hash, parts.clone());
-        if let Some(old) = self.ring.get_mut(at) {
-            self.index.remove(&old.0);
-            *old = slot;
-        } else {
-            self.ring.push(slot);
-        }
-        self.index.insert(hash, at);
-        self.next = (at + 1) % capacity;
-        at
+impl Known {
+    /// Whether its id is a cursor.
+    #[must_use]
+    pub fn is_cursor(self) -> bool {
+        self.rank != Rank::None
     }
 }
 

@@ -7,10 +7,11 @@ use crate::backoff::Preset;
 use crate::clock::Clock;
 use crate::history::{DeliveryMode, IdKind, PolicySource, Shard};
 use crate::plan::Plan;
-use crate::profile::ProfileName;
+use crate::profile::{ProfileName, Spec};
 use crate::scenario::{
     Checks, Connect, Outage, Output, Policy, Publish, Scenario, Server, Target, Trigger, Via,
 };
+use crate::transport::network::Network;
 
 /// Ten clients of somebody else's server.
 pub(crate) fn scenario(url: &str) -> Scenario {
@@ -26,12 +27,17 @@ pub(crate) fn scenario(url: &str) -> Scenario {
             ready_limit: Duration::from_secs(5),
         },
         connect: Connect {
-            profile: ProfileName::After,
-            id: "/id".into(),
+            profile: Spec::builtin(ProfileName::After),
+            id: None,
             seq: None,
             ids: IdKind::Opaque,
             contiguous: false,
             headers: vec![],
+            clients_file: None,
+            subprotocols: vec![],
+            credentials: None,
+            tls: Default::default(),
+            proxy: Default::default(),
             source_ips: vec![],
             ramp: Duration::ZERO,
             timeout: Duration::from_secs(5),
@@ -83,7 +89,8 @@ pub(crate) fn crew(scenario: &Scenario) -> Arc<Crew> {
         base: 0,
         span: 1000,
     };
-    Arc::new(Crew::new(scenario, plan, Clock::start(), own))
+    let network = Arc::new(Network::plain(scenario.connect.timeout));
+    Arc::new(Crew::new(scenario, plan, network, Clock::start(), own))
 }
 
 #[tokio::test(start_paused = true)]

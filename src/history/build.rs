@@ -3,14 +3,18 @@
 //! The builder records what it is told and nothing else: it doesn't know what is right. Instants are milliseconds,
 //! numbers are those that people see (from 1), ids are the number as text unless said otherwise.
 
+mod story;
+
 use std::collections::HashMap;
 use std::time::Duration;
 
 use super::{
-    Attempt, AttemptOutcome, Cause, Client, ClientEvent, ClientId, DeliveryMode, Duplicates,
-    Elapsed, End, Event, EventIx, Fate, Header, History, IdKind, Mark, PolicySource, Publication,
-    PublicationKind, Quit, Seq, Shard, Source, Terms, TriggerKind,
+    Client, ClientId, DeliveryMode, Duplicates, Elapsed, End, Event, EventIx, Fate, Header,
+    History, IdKind, Mark, PolicySource, Publication, PublicationKind, Seq, Shard, Source, Terms,
+    TriggerKind,
 };
+
+pub use story::Story;
 
 /// The number before the first one of a built history.
 pub const SEQ_BASE: u64 = 7 << 20;
@@ -41,29 +45,35 @@ pub fn header(clients: u32) -> Header {
         shard: Shard::WHOLE,
         seq_base: SEQ_BASE,
         seq_span: 1 << 20,
-        terms: Terms {
-            policy_name: "full-jitter".into(),
-            policy: FULL_JITTER.into(),
-            policy_source: PolicySource::Named,
-            profile: "after".into(),
-            target: "embedded".into(),
-            trigger: TriggerKind::Child,
-            outages: 1,
-            source: Source::Herd,
-            ids: IdKind::Integer,
-            contiguous: false,
-            duplicates: Duplicates::Forbidden,
-            idempotent: true,
-            min_spread: Duration::from_secs(5),
-            max_peak: 0.75,
-            peak_window: Duration::from_secs(1),
-            delivery: DeliveryMode::ExactlyOnce,
-            max_resets: 0,
-            settle: Duration::from_secs(30),
-            reconnect_limit: None,
-            max_recovery: None,
-            share: 1.0,
-        },
+        terms: terms(),
+    }
+}
+
+/// What a run of the embedded server with full jitter is asked to prove by default.
+#[must_use]
+pub fn terms() -> Terms {
+    Terms {
+        policy_name: "full-jitter".into(),
+        policy: FULL_JITTER.into(),
+        policy_source: PolicySource::Named,
+        profile: "after".into(),
+        target: "embedded".into(),
+        trigger: TriggerKind::Child,
+        outages: 1,
+        source: Source::Herd,
+        ids: IdKind::Integer,
+        contiguous: false,
+        duplicates: Duplicates::Forbidden,
+        idempotent: true,
+        min_spread: Duration::from_secs(5),
+        max_peak: 0.75,
+        peak_window: Duration::from_secs(1),
+        delivery: DeliveryMode::ExactlyOnce,
+        max_resets: 0,
+        settle: Duration::from_secs(30),
+        reconnect_limit: None,
+        max_recovery: None,
+        share: 1.0,
     }
 }
 
@@ -193,161 +203,5 @@ impl Builder {
         self.history.horizon = Elapsed::from_millis(ms);
         self.history.marks.sort_by_key(|(at, _)| *at);
         self.history
-    }
-}
-
-/// One client's story; call its methods in the order of their instants.
-#[derive(Debug)]
-pub struct Story<'a> {
-    client: &'a mut Client,
-    events: &'a mut Vec<Event>,
-    index: &'a mut HashMap<Event, EventIx>,
-}
-
-impl Story<'_> {
-    fn intern(&mut self, event: Event) -> EventIx {
-        let events = &mut *self.events;
-        *self.index.entry(event).or_insert_with_key(|event| {
-            events.push(event.clone());
-            EventIx(events.len() as u32 - 1)
-        })
-    }
-
-    /// A dial at `ms` that ended otherwise than open, 1 ms later.
-    pub fn failed(&mut self, ms: u64, outcome: AttemptOutcome) -> &mut Self {
-        let at = Elapsed::from_millis(ms);
-        let connected = matches!(outcome, AttemptOutcome::Handshake { .. }).then_some(at);
-        let attempt = self.client.attempts.len() as u32;
-        let ended = at + Duration::from_millis(1);
-        self.attempt(Attempt {
-            attempt,
-            due: at,
-            dialled: at,
-            connected,
-            ended,
-            outcome,
-            resumed_from: None,
-        })
-    }
-
-    /// A dial at `ms` that was open 1 ms later, carrying no cursor.
-    pub fn open(&mut self, ms: u64) -> &mut Self {
-        self.opened(ms, ms, ms + 1, None)
-    }
-
-    /// A dial at `ms` that was open 1 ms later, carrying the id of event `n`.
-    pub fn resume(&mut self, ms: u64, n: u64) -> &mut Self {
-        self.opened(ms, ms, ms + 1, Some(n))
-    }
-
-    /// A dial with each of its instants told.
-    pub fn opened(&mut self, due: u64, dialled: u64, opened: u64, from: Option<u64>) -> &mut Self {
-        let resumed_from = from.map(|n| self.event(n));
-        let dialled = Elapsed::from_millis(dialled);
-        self.attempt(Attempt {
-            attempt: 0,
-            due: Elapsed::from_millis(due),
-            dialled,
-            connected: Some(dialled),
-            ended: Elapsed::from_millis(opened),
-            outcome: AttemptOutcome::Opened,
-            resumed_from,
-        })
-    }
-
-    /// A dial told whole.
-    pub fn attempt(&mut self, attempt: Attempt) -> &mut Self {
-        if attempt.outcome == AttemptOutcome::Opened {
-            self.client.stream.session(attempt.ended);
-        }
-        self.client.push(ClientEvent::Attempt(attempt));
-        self
-    }
-
-    /// The event number `n` as the server would send it.
-    pub fn event(&mut self, n: u64) -> EventIx {
-        self.intern(Event {
-            id: Some(n.to_string().into()),
-            seq: Some(Seq(SEQ_BASE + n)),
-            digest: n + 1,
-            ..Event::default()
-        })
-    }
-
-    /// Event `n` arrived.
-    pub fn got(&mut self, ms: u64, n: u64) -> &mut Self {
-        let event = self.event(n);
-        self.client.stream.receipt(Elapsed::from_millis(ms), event);
-        self
-    }
-
-    /// Events arrived together.
-    pub fn got_all(&mut self, ms: u64, numbers: std::ops::RangeInclusive<u64>) -> &mut Self {
-        for n in numbers {
-            self.got(ms, n);
-        }
-        self
-    }
-
-    /// Events arrived one by one, the first at `ms`, the others every `step_ms`.
-    pub fn got_every(
-        &mut self,
-        ms: u64,
-        step_ms: u64,
-        numbers: std::ops::RangeInclusive<u64>,
-    ) -> &mut Self {
-        let first = *numbers.start();
-        for n in numbers {
-            self.got(ms + (n - first) * step_ms, n);
-        }
-        self
-    }
-
-    /// Any event arrived.
-    pub fn got_event(&mut self, ms: u64, event: Event) -> &mut Self {
-        let event = self.intern(event);
-        self.client.stream.receipt(Elapsed::from_millis(ms), event);
-        self
-    }
-
-    /// The server told the client to reload, naming an id.
-    pub fn reset(&mut self, ms: u64, id: &str) -> &mut Self {
-        let event = self.intern(Event {
-            id: Some(id.into()),
-            ..Event::default()
-        });
-        self.client.stream.reset(Elapsed::from_millis(ms), event);
-        self
-    }
-
-    /// The connection was lost.
-    pub fn dropped(&mut self, ms: u64) -> &mut Self {
-        self.closed(ms, Cause::Eof)
-    }
-
-    /// The session ended for this cause.
-    pub fn closed(&mut self, ms: u64, cause: Cause) -> &mut Self {
-        self.client.push(ClientEvent::Closed {
-            at: Elapsed::from_millis(ms),
-            cause,
-        });
-        self
-    }
-
-    /// The client stopped for good.
-    pub fn quit(&mut self, ms: u64, why: Quit) -> &mut Self {
-        self.client.push(ClientEvent::Quit {
-            at: Elapsed::from_millis(ms),
-            why,
-        });
-        self
-    }
-
-    /// The server said "caught up".
-    pub fn marker(&mut self, ms: u64) -> &mut Self {
-        self.client.push(ClientEvent::Marker {
-            at: Elapsed::from_millis(ms),
-        });
-        self
     }
 }

@@ -181,6 +181,12 @@ impl Talk {
         turn
     }
 
+    /// Whether the open script isn't done yet.
+    #[must_use]
+    pub fn is_opening(&self, profile: &Profile) -> bool {
+        self.listens(profile)
+    }
+
     fn listens(&self, profile: &Profile) -> bool {
         self.step < profile.steps.len()
     }

@@ -3,14 +3,14 @@
 //! That knowledge is why the connections are kept here and not by a ready-made client: rule 11 of judgement turns on it.
 //! Nothing is sent again here; that is the lane's business.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::Request;
 use hyper::body::{Bytes, Incoming};
 use hyper::client::conn::http1::{self, SendRequest};
-use hyper::header::{CONTENT_TYPE, HOST, HeaderMap, HeaderName, HeaderValue};
+use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HOST, HeaderMap, HeaderName, HeaderValue};
 use hyper_util::rt::TokioIo;
 use tokio::sync::Semaphore;
 use url::Url;
@@ -19,8 +19,12 @@ use super::Config;
 use super::outcome::{Answer, Receipted};
 use crate::clock::Clock;
 use crate::error::Error;
-use crate::history::{Elapsed, Seq};
-use crate::target::probe::dial;
+use crate::history::{AttemptOutcome, Elapsed, Seq};
+use crate::secrets::basic;
+use crate::transport::network::Network;
+use crate::transport::proxy::login;
+use crate::transport::tls::Offer;
+use crate::transport::wire::Wire;
 
 /// How long a connect may take, and how long an answer.
 const LIMIT: Duration = Duration::from_secs(10);
@@ -36,8 +40,8 @@ const MAX_ANSWER: usize = 1 << 20;
 type Connection = SendRequest<Full<Bytes>>;
 
 pub(super) struct Poster {
-    host: String,
-    port: u16,
+    url: Url,
+    network: Arc<Network>,
     path: String,
     headers: HeaderMap,
     run: String,
@@ -62,24 +66,29 @@ impl Poster {
             ))
         };
         let parsed = Url::parse(url).map_err(|e| wrong(format!("it is no URL ({e})")))?;
-        if parsed.scheme() != "http" {
+        if !["http", "https"].contains(&parsed.scheme()) {
             return Err(wrong(format!("{} isn't supported", parsed.scheme())));
         }
         let host = parsed
             .host_str()
             .ok_or_else(|| wrong("it has no host".into()))?;
-        let port = parsed.port_or_known_default().unwrap_or(80);
         let authority = match parsed.port() {
             Some(port) => format!("{host}:{port}"),
             None => host.to_owned(),
         };
         let authority = HeaderValue::try_from(authority)
             .map_err(|_| wrong("its host is no header value".into()))?;
+        let login = login(&parsed).map(|login| basic(&login));
+        let mut defaults = HeaderMap::new();
+        defaults.insert(HOST, authority);
+        if let Some(login) = login.and_then(|login| HeaderValue::try_from(login).ok()) {
+            defaults.insert(AUTHORIZATION, login);
+        }
         Ok(Self {
-            host: host.trim_start_matches('[').trim_end_matches(']').into(),
-            port,
             path: parsed[url::Position::BeforePath..url::Position::AfterQuery].into(),
-            headers: all_headers(authority, headers)?,
+            url: parsed,
+            network: config.network.clone(),
+            headers: all_headers(defaults, headers)?,
             run: config.run.clone(),
             answer_id: config.answer_id.clone(),
             answer_position: config.answer_position.clone(),
@@ -128,18 +137,33 @@ impl Poster {
     }
 
     async fn connect(&self) -> Result<Connection, String> {
-        let peer = || format!("{}:{}", self.host, self.port);
-        let stream = match tokio::time::timeout(LIMIT, dial(&self.host, self.port)).await {
-            Ok(Ok(stream)) => stream,
-            Ok(Err(e)) => return Err(format!("can't connect to {}: {e}", peer())),
-            Err(_) => return Err(format!("{} took no connection within {LIMIT:?}", peer())),
+        let wire = match tokio::time::timeout(LIMIT, self.wire()).await {
+            Ok(Ok(wire)) => wire,
+            Ok(Err(e)) => return Err(format!("can't connect to {}: {}", self.peer(), why(&e))),
+            Err(_) => {
+                return Err(format!(
+                    "{} took no connection within {LIMIT:?}",
+                    self.peer()
+                ));
+            }
         };
-        let (sender, driver) = http1::handshake(TokioIo::new(stream))
+        let (sender, driver) = http1::handshake(TokioIo::new(wire))
             .await
-            .map_err(|e| format!("can't speak HTTP to {}: {e}", peer()))?;
+            .map_err(|e| format!("can't speak HTTP to {}: {e}", self.peer()))?;
         // Ends with the connection: when the server closes it, or when the last handle is dropped.
         tokio::spawn(driver);
         Ok(sender)
+    }
+
+    async fn wire(&self) -> Result<Wire, AttemptOutcome> {
+        let now = self.clock.now();
+        let stream = self.network.reach(&self.url, None, Some(now)).await?;
+        self.network.secure(stream, &self.url, Offer::Http1).await
+    }
+
+    fn peer(&self) -> String {
+        let port = self.url.port_or_known_default().unwrap_or(80);
+        format!("{}:{port}", self.url.host_str().unwrap_or_default())
     }
 
     async fn exchange(
@@ -222,10 +246,18 @@ async fn collect(body: Incoming) -> Option<Bytes> {
     Some(all.to_bytes())
 }
 
+/// Why there is no connection.
+fn why(outcome: &AttemptOutcome) -> &str {
+    match outcome {
+        AttemptOutcome::Refused => "connection refused",
+        AttemptOutcome::Timeout => "no answer to a TCP connect",
+        AttemptOutcome::Handshake { why, .. } | AttemptOutcome::Local(why) => why,
+        AttemptOutcome::Opened | AttemptOutcome::Aborted => "given up",
+    }
+}
+
 /// The user's lines over herd's defaults.
-fn all_headers(host: HeaderValue, lines: &[String]) -> Result<HeaderMap, Error> {
-    let mut headers = HeaderMap::new();
-    headers.insert(HOST, host);
+fn all_headers(mut headers: HeaderMap, lines: &[String]) -> Result<HeaderMap, Error> {
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     let mut own = HeaderMap::new();
     for line in lines {
@@ -252,8 +284,7 @@ impl std::fmt::Debug for Poster {
     /// Without the headers, which may be secret.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Poster")
-            .field("host", &self.host)
-            .field("port", &self.port)
+            .field("peer", &self.peer())
             .finish_non_exhaustive()
     }
 }
@@ -264,7 +295,9 @@ mod tests {
 
     fn headers(lines: &[&str]) -> Result<Vec<(String, String)>, String> {
         let lines: Vec<String> = lines.iter().map(|l| (*l).to_owned()).collect();
-        let all = all_headers(HeaderValue::from_static("h"), &lines).map_err(|e| e.to_string())?;
+        let mut defaults = HeaderMap::new();
+        defaults.insert(HOST, HeaderValue::from_static("h"));
+        let all = all_headers(defaults, &lines).map_err(|e| e.to_string())?;
         let mut all: Vec<_> = all
             .iter()
             .map(|(k, v)| (k.to_string(), v.to_str().unwrap().to_owned()))

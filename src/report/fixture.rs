@@ -2,8 +2,8 @@
 
 use crate::check::{
     AttemptFacts, Check, DeliveryFacts, Finding, GeneratorFacts, LagFacts, Offender, OutageFacts,
-    Outcome, Percentiles, PublicationFacts, ReconnectFacts, ResumeOutcome, Return, SessionFacts,
-    Verdict, WaveFacts, Wrong,
+    Outcome, Percentiles, PublicationFacts, ReconnectFacts, ResumeFacts, ResumeOutcome, Return,
+    SessionFacts, Verdict, WaveFacts, Wrong,
 };
 use crate::history::build::{Builder, SEQ_BASE, Story};
 use crate::history::{AttemptOutcome, Cause, ClientId, Elapsed, End, Fate, History, Mark, Seq};
@@ -99,7 +99,7 @@ pub(super) fn verdict(history: &History, resume: ResumeOutcome) -> Verdict {
     Verdict {
         outcome: Outcome::Pass,
         findings: findings(),
-        outages: vec![outage(history, &returns)],
+        outages: vec![outage(history, &returns, resume)],
         delivery: delivery(history),
         publications: PublicationFacts {
             sent: history.publications.len() as u64,
@@ -130,7 +130,7 @@ fn delivery(history: &History) -> DeliveryFacts {
     }
 }
 
-fn outage(history: &History, returns: &[Return]) -> OutageFacts {
+fn outage(history: &History, returns: &[Return], resume: ResumeOutcome) -> OutageFacts {
     let back: Vec<_> = returns
         .iter()
         .filter_map(|r| {
@@ -173,6 +173,9 @@ fn outage(history: &History, returns: &[Return]) -> OutageFacts {
             peak_1s: 47,
             ..AttemptFacts::default()
         },
+        resumes: resumes(u64::from(reconnected), resume),
+        causes: [("eof".into(), u64::from(dropped))].into(),
+        statuses: [("refused".into(), all - u64::from(reconnected))].into(),
         recovery_ms: Some(Percentiles {
             p50: 3_104.0,
             p90: 6_220.0,
@@ -189,6 +192,18 @@ fn outage(history: &History, returns: &[Return]) -> OutageFacts {
             peak_1s: 47,
         }],
     }
+}
+
+fn resumes(n: u64, outcome: ResumeOutcome) -> ResumeFacts {
+    let mut facts = ResumeFacts::default();
+    *match outcome {
+        ResumeOutcome::Resumed => &mut facts.resumed,
+        ResumeOutcome::Reset => &mut facts.reset,
+        ResumeOutcome::MissedReset => &mut facts.missed_reset,
+        ResumeOutcome::Refused => &mut facts.refused,
+        ResumeOutcome::NeverResumed => &mut facts.never_resumed,
+    } = n;
+    facts
 }
 
 fn findings() -> Vec<Finding> {

@@ -192,7 +192,7 @@ fn misread(history: &History) -> (&'static str, String) {
     let Some(event) = history.events.first() else {
         return (
             "Unread",
-            "no frame was unread: the server sent nothing".into(),
+            "no event and no unread frame: the server sent nothing, or only what the profile passes over".into(),
         );
     };
     let id = event.id.as_deref().map(line);

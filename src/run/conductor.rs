@@ -12,6 +12,7 @@ use tokio::sync::watch as signal;
 use tokio::task::JoinSet;
 
 use super::archive::{Archive, Sources};
+use super::note;
 use super::progress::{Phase, Progress};
 use super::start::{self, Started};
 use super::watch::{self, Cut, Needed, Patience, Standing};
@@ -23,6 +24,7 @@ use crate::history::file::Writer;
 use crate::history::{Elapsed, End, Header, Mark};
 use crate::publish::{Publisher, Records};
 use crate::scenario::{self, Scenario};
+use crate::transport::network::Network;
 use crate::trigger::{Step, Trigger};
 
 /// How often conditions are looked at.
@@ -111,6 +113,8 @@ impl Outage {
 
 pub(super) struct Conductor<'a> {
     pub(super) scenario: &'a Scenario,
+    /// The profile's name.
+    pub(super) profile: &'a str,
     pub(super) clock: Clock,
     pub(super) crew: Arc<Crew>,
     pub(super) publisher: Option<Publisher>,
@@ -129,6 +133,7 @@ pub(super) async fn conduct(
     scenario: &Scenario,
     dir: &Path,
     header: &Header,
+    network: Arc<Network>,
     writer: Writer,
     ui: Ui,
     mut signals: signal::Receiver<Option<Signal>>,
@@ -142,7 +147,7 @@ pub(super) async fn conduct(
     let started = tokio::select! {
         biased;
         Ok(asked) = signals.wait_for(Option::is_some) => Err(asked.unwrap_or(Signal::Interrupt)),
-        started = start::start(scenario, dir, header, clock) => Ok(started?),
+        started = start::start(scenario, dir, header, &network, clock) => Ok(started?),
     };
     let Started {
         plan,
@@ -158,7 +163,7 @@ pub(super) async fn conduct(
         base: header.seq_base,
         span: header.seq_span,
     };
-    let crew = Arc::new(Crew::new(scenario, plan, clock, own));
+    let crew = Arc::new(Crew::new(scenario, plan, network, clock, own));
     let records = publisher.as_ref().map(Publisher::records);
     let marks = Arc::default();
     let sources = Sources {
@@ -172,6 +177,7 @@ pub(super) async fn conduct(
     let outage = None;
     let conductor = Conductor {
         scenario,
+        profile: &header.terms.profile,
         clock,
         crew,
         publisher,
@@ -214,8 +220,8 @@ impl Conductor<'_> {
             Err(Stopped::Early(end)) => (end, None),
             Err(Stopped::Asked(asked)) => (interrupted(asked), None),
             Err(Stopped::Broken(e)) => {
-                self.progress.say(&format!("the run ends here: {e}"));
-                let why = e.to_string().into();
+                let why: Box<str> = self.crew.secrets().redact(&e.to_string()).into();
+                self.progress.say(&format!("the run ends here: {why}"));
                 (End::Broken { why }, Some(e))
             }
         };
@@ -310,18 +316,20 @@ impl Conductor<'_> {
                              run's directory"
                         ))));
                     }
-                    (_, Mark::Note { text }) => self.progress.say(&text),
+                    (_, Mark::Note { text }) => {
+                        self.progress.say(&self.crew.secrets().redact(&text));
+                    }
                     _ => {}
                 }
             }
+            Step::Killed { at, grace } => {
+                let open = watch::open_at(&self.crew, at);
+                let text = note::killed(grace, open);
+                self.note(at, text);
+            }
             Step::NeverReady { at, why } => {
-                self.progress.say(&why);
-                self.sources.mark(
-                    at,
-                    Mark::Note {
-                        text: why.clone().into(),
-                    },
-                );
+                let why = self.crew.secrets().redact(&why).into_owned();
+                self.note(at, why.clone());
                 match &mut self.outage {
                     Some(outage) => {
                         outage.never = true;
@@ -344,6 +352,13 @@ impl Conductor<'_> {
             Step::Broken(e) => return Err(Stopped::Broken(e)),
         }
         Ok(())
+    }
+
+    /// Says something on the way that the reports show too.
+    pub(super) fn note(&mut self, at: Elapsed, text: String) {
+        let text = self.crew.secrets().redact(&text).into_owned();
+        self.progress.say(&text);
+        self.sources.mark(at, Mark::Note { text: text.into() });
     }
 
     pub(super) fn needed(&self) -> Needed {

@@ -6,25 +6,22 @@
 use std::time::Duration;
 
 use super::conductor::{Conductor, Outage, Stopped};
+use super::note;
 use super::progress::Phase;
 use super::watch::{self, Patience};
-use crate::backoff::forecast;
+use crate::backoff::patience::{self, MARGIN, TAIL};
 use crate::error::Error;
 use crate::history::{Elapsed, End, Mark, PublicationKind, Seq};
 use crate::scenario::{self, Scenario};
 
 /// How long a server may refuse every publication before priming ends.
 const PUBLISH_LIMIT: Duration = Duration::from_secs(5);
+/// How many clients' first unread frames are looked at for a hint.
+const FRAMES: usize = 3;
 /// How long first connects may take after the ramp.
 const CONNECT_LIMIT: Duration = Duration::from_secs(30);
-/// What `all-reconnected` allows beyond the policy's own last client (rule 6 of judgement).
-const RETURN_MARGIN: Duration = Duration::from_secs(10);
-/// The quantile of the policy's last client (rule 6).
-const RETURN_QUANTILE: f64 = 0.9999;
 /// A rollout that takes longer than this is none: the target keeps falling over.
 const LONGEST_ROLLOUT: Duration = Duration::from_secs(3600);
-/// Publishing goes on this long, and for so many publications, after the last client caught up (rule 15).
-const TAIL: (Duration, usize) = (Duration::from_secs(2), 10);
 /// How long after the last deadline the run waits for what is on its way into the record.
 const AFTER_DEADLINE: Duration = Duration::from_millis(500);
 /// How long the run listens on once everybody has everything: a second copy of the last event comes right behind it.
@@ -79,8 +76,8 @@ impl Conductor<'_> {
             let unpublished = self.unpublished();
             let hopeless = unpublished.is_some() && now > begin + PUBLISH_LIMIT;
             if hopeless || now > deadline {
-                if let Some(why) = unpublished {
-                    self.sources.mark(now, Mark::Note { text: why.into() });
+                if let Some(why) = unpublished.or_else(|| self.misread()) {
+                    self.note(now, why);
                 }
                 return Err(Stopped::Early(End::NotPrimed {
                     primed: watch::receiving(&self.crew, sent) as u32,
@@ -93,6 +90,14 @@ impl Conductor<'_> {
         }
         self.sources.mark(self.clock.now(), Mark::Primed);
         Ok(())
+    }
+
+    /// What the server seems to speak, where its frames could not be read.
+    fn misread(&self) -> Option<String> {
+        let unread = self.crew.handles().iter().filter_map(|h| h.unread());
+        let frames: Vec<_> = unread.take(FRAMES).collect();
+        let frames: Vec<&str> = frames.iter().map(|frame| &**frame).collect();
+        note::misread(self.profile, &frames)
     }
 
     /// The first and the last of the numbers that were sent.
@@ -256,7 +261,6 @@ fn return_limit(scenario: &Scenario, (gone, ready): (Elapsed, Option<Elapsed>)) 
     let down = ready.map_or(scenario.outage.down, |ready| ready.since(gone));
     scenario.checks.reconnect_limit.unwrap_or_else(|| {
         let policy = &scenario.policy.backoff;
-        let last = forecast::last_return(policy, scenario.clients, down, RETURN_QUANTILE);
-        last.unwrap_or(down) + RETURN_MARGIN
+        patience::return_limit(policy, scenario.clients, down).unwrap_or(down + MARGIN)
     })
 }

@@ -9,7 +9,7 @@ use rand::TryRng as _;
 use rustix::process::{Resource, getrlimit, setrlimit};
 
 use crate::error::Error;
-use crate::history::{Duplicates, Header, Mark, Source, Terms, TriggerKind};
+use crate::history::{Header, Mark, Source, Terms, TriggerKind};
 use crate::scenario::{Scenario, Server, Trigger};
 
 /// Descriptors that herd needs besides its clients' sockets: the history, the server's pipes, the publisher's pool.
@@ -123,7 +123,7 @@ pub(super) fn header(
         policy_name: scenario.policy.name.clone(),
         policy,
         policy_source: scenario.policy.source,
-        profile: scenario.connect.profile.name().into(),
+        profile: scenario.connect.profile_name().into(),
         target: shown_target(scenario),
         trigger: match scenario.outage.trigger {
             Trigger::Child { .. } => TriggerKind::Child,
@@ -134,7 +134,7 @@ pub(super) fn header(
         source: scenario.publish.source(),
         ids: scenario.connect.ids,
         contiguous: scenario.connect.contiguous,
-        duplicates: Duplicates::Forbidden,
+        duplicates: scenario.connect.profile.duplicates,
         idempotent: scenario.publish.idempotent,
         min_spread: checks.min_spread,
         max_peak: checks.max_peak,

@@ -4,8 +4,10 @@
 //! not after a thousand clients have met it.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use tokio::sync::watch;
+use url::Url;
 
 use crate::client::first_look;
 use crate::clock::Clock;
@@ -20,6 +22,7 @@ use crate::target::port::Held;
 use crate::target::probe::Probe;
 use crate::target::{self, Supervised};
 use crate::template::{self, Template, Values};
+use crate::transport::network::Network;
 use crate::trigger::{By, Remote, Trigger};
 
 /// Where the embedded server keeps its log while the run lasts, in the run's directory.
@@ -40,6 +43,7 @@ pub(super) async fn start(
     scenario: &Scenario,
     dir: &Path,
     header: &Header,
+    network: &Arc<Network>,
     clock: Clock,
 ) -> Result<Started, Error> {
     let port = match scenario.target.server {
@@ -51,13 +55,18 @@ pub(super) async fn start(
     };
     let plan = Plan::new(scenario, expand.port)?;
     let (mostly_dropped, dropped) = watch::channel(None);
-    let probe = probe(scenario, &expand)?;
-    let publishing = publishing(scenario, dir, header, &expand)?;
+    let probe = probe(scenario, &expand, network)?;
+    let publishing = publishing(scenario, dir, header, &expand, network)?;
     let trigger = match server(scenario, dir, &expand, probe.clone()) {
         Some(server) => supervised(scenario, server, clock).await?,
         None => remote(scenario, dir, probe, dropped, clock)?,
     };
-    first_look(scenario, &plan, clock).await?;
+    first_look(scenario, &plan, network.clone(), clock).await?;
+    if let Some(publish::Way::Http { url, .. }) = publishing.as_ref().map(|config| &config.way)
+        && let Ok(url) = Url::parse(url)
+    {
+        network.find(&url).await?;
+    }
     let publisher = publishing
         .map(|config| Publisher::start(config, clock))
         .transpose()?;
@@ -104,10 +113,10 @@ impl Expand {
     }
 }
 
-fn probe(scenario: &Scenario, expand: &Expand) -> Result<Probe, Error> {
+fn probe(scenario: &Scenario, expand: &Expand, network: &Arc<Network>) -> Result<Probe, Error> {
     match &scenario.target.ready {
-        Some(url) => Probe::get(&expand.url(url)?),
-        None => Probe::connect(&expand.url(&scenario.target.url)?),
+        Some(url) => Probe::get(&expand.url(url)?, network.clone()),
+        None => Probe::connect(&expand.url(&scenario.target.url)?, network.clone()),
     }
 }
 
@@ -201,6 +210,7 @@ fn publishing(
     dir: &Path,
     header: &Header,
     expand: &Expand,
+    network: &Arc<Network>,
 ) -> Result<Option<publish::Config>, Error> {
     let publish = &scenario.publish;
     let way = match &publish.via {
@@ -220,6 +230,7 @@ fn publishing(
     }
     Ok(Some(publish::Config {
         way,
+        network: network.clone(),
         rate: publish.rate,
         body: publish.body.clone(),
         first: Seq(header.seq_base + 1),

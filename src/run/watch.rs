@@ -5,11 +5,9 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use crate::backoff::patience::SILENCE;
 use crate::client::{Crew, Handle, Progress, Status};
 use crate::history::{Elapsed, Fate, Publication, PublicationKind, Seq};
-
-/// How long a connection may stay silent while others, back from the outage, receive (rule 5 of judgement).
-const SILENCE: Duration = Duration::from_secs(5);
 
 /// A receipt this long after its session's opening is live, not replayed.
 const LIVE: Duration = Duration::from_secs(1);
@@ -58,6 +56,21 @@ pub(super) fn dropped(crew: &Crew, since: Elapsed) -> usize {
         .iter()
         .filter(|handle| lost(handle.progress()))
         .count()
+}
+
+/// How many connections were open at an instant of the near past.
+pub(super) fn open_at(crew: &Crew, at: Elapsed) -> usize {
+    let open = |p: Progress| was_open(p, at);
+    crew.handles()
+        .iter()
+        .filter(|handle| open(handle.progress()))
+        .count()
+}
+
+fn was_open(progress: Progress, at: Elapsed) -> bool {
+    let opened = progress.opened.is_some_and(|opened| opened <= at);
+    let lost_since = progress.dropped.is_some_and(|dropped| dropped >= at);
+    lost_since || progress.status == Status::Connected && opened
 }
 
 /// The publications that every client must have, by the instant from which it must: the answer, or for one whose answer
@@ -227,6 +240,25 @@ pub(super) fn close_half_open(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_connection_was_open_until_it_was_lost() {
+        let at = Elapsed::from_millis;
+        let open = |status, opened: u64, dropped: Option<u64>| {
+            let progress = Progress {
+                status,
+                opened: Some(at(opened)),
+                dropped: dropped.map(at),
+                ..Progress::default()
+            };
+            was_open(progress, at(1_000))
+        };
+        assert!(open(Status::Connected, 10, None));
+        assert!(open(Status::Reconnecting, 10, Some(1_001)));
+        assert!(open(Status::Connected, 1_050, Some(1_001)), "back already");
+        assert!(!open(Status::Reconnecting, 10, Some(990)), "lost before");
+        assert!(!open(Status::Connected, 1_050, Some(990)), "opened later");
+    }
 
     #[test]
     fn what_the_old_server_sent_before_it_died_is_no_sign_of_life() {

@@ -68,6 +68,7 @@ pub struct Draft {
     pub(crate) shard: Slot<ShardOf>,
     pub(crate) target: TargetDraft,
     pub(crate) connect: ConnectDraft,
+    pub(crate) profile: Slot<toml::Table>,
     pub(crate) backoff: BackoffDraft,
     pub(crate) outage: OutageDraft,
     pub(crate) publish: PublishDraft,
@@ -97,6 +98,15 @@ pub(crate) struct ConnectDraft {
     pub(crate) ids: Slot<IdKind>,
     pub(crate) contiguous: Slot<bool>,
     pub(crate) headers: Slot<Vec<String>>,
+    pub(crate) clients_file: Slot<PathBuf>,
+    pub(crate) subprotocols: Slot<Vec<String>>,
+    pub(crate) user: Slot<String>,
+    pub(crate) bearer: Slot<String>,
+    pub(crate) insecure: Slot<bool>,
+    pub(crate) cacert: Slot<PathBuf>,
+    pub(crate) cert: Slot<PathBuf>,
+    pub(crate) key: Slot<PathBuf>,
+    pub(crate) proxy: Slot<String>,
     pub(crate) source_ips: Slot<Vec<Ip>>,
     pub(crate) ramp: Slot<Time>,
     pub(crate) timeout: Slot<Time>,
@@ -218,6 +228,47 @@ impl Draft {
                 },
             },
         }
+    }
+
+    /// Refuses a value by a key that the text names itself: its flag, or its line.
+    pub(crate) fn refuse_as(&self, origin: &Origin, what: &str) -> Error {
+        match origin {
+            Origin::Flag(_) => self.refuse(origin, what),
+            Origin::File(span) => Error::Scenario {
+                file: self.file.clone(),
+                line: line_of(&self.text, span.start),
+                what: what.to_owned(),
+            },
+        }
+    }
+
+    /// Where the file gives a key, or what of its path there is: `profile.frame[2].when`, lists counting from 1.
+    pub(crate) fn origin_of(&self, path: &str) -> Option<Origin> {
+        let table = DeTable::parse(&self.text).ok()?;
+        let mut place = None;
+        let mut value: Option<&DeValue<'_>> = None;
+        for name in path.split(['.', '[']) {
+            let inside = match (value, name.strip_suffix(']')) {
+                (None, _) => table.get_ref().get_key_value(name),
+                (Some(DeValue::Table(table)), None) => table.get_key_value(name),
+                (Some(DeValue::Array(list)), Some(n)) => {
+                    let n = n.parse::<usize>().ok().and_then(|n| n.checked_sub(1));
+                    let Some(item) = n.and_then(|n| list.get(n)) else {
+                        break;
+                    };
+                    place = Some(item.span());
+                    value = Some(item.get_ref());
+                    continue;
+                }
+                _ => None,
+            };
+            let Some((key, item)) = inside else {
+                break;
+            };
+            place = Some(key.span());
+            value = Some(item.get_ref());
+        }
+        place.map(Origin::File)
     }
 
     /// How a refusal of something else mentions a value.

@@ -2,14 +2,20 @@
 //!
 //! What is stored and shown goes through [`Scenario::masked`] first. No default is known here.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use toml::Value;
 
-use super::template::{masked, masked_header};
-use super::{Checks, Connect, Outage, Output, Policy, Publish, Scenario, Server, Trigger, Via};
+use super::template::{hidden, masked, masked_header};
+use super::{
+    Checks, Connect, Credentials, Outage, Output, Policy, Proxy, Publish, Scenario, Server,
+    Trigger, Via,
+};
 use crate::backoff::{Delay, Reset};
 use crate::history::{PolicySource, Shard};
+use crate::profile::{ProfileName, Spec};
+use crate::transport::tls::Trust;
 
 impl Scenario {
     /// The scenario as TOML. Loads to the same scenario, but for `implied`, which is empty then.
@@ -38,26 +44,39 @@ impl Scenario {
     #[must_use]
     pub fn masked(&self) -> Self {
         let mut shown = self.clone();
-        shown.target.url = masked(&self.target.url);
-        shown.target.ready = self.target.ready.as_deref().map(masked);
+        let names = self.connect.names();
+        shown.target.url = masked(&self.target.url, &names);
+        shown.target.ready = self.target.ready.as_deref().map(|url| masked(url, &[]));
+        mask_profile(&mut shown.connect.profile, &names);
         for line in &mut shown.connect.headers {
-            *line = masked_header(line);
+            *line = masked_header(line, &names);
+        }
+        if let Some(Credentials::User(text) | Credentials::Bearer(text)) =
+            &mut shown.connect.credentials
+        {
+            *text = hidden(text, &names);
+        }
+        if let Proxy::Url(url) = &mut shown.connect.proxy {
+            *url = masked(url, &[]);
         }
         if let Via::Http { url, headers } = &mut shown.publish.via {
-            *url = masked(url);
+            *url = masked(url, &[]);
             for line in headers {
-                *line = masked_header(line);
+                *line = masked_header(line, &[]);
             }
         }
         shown
     }
 
-    /// What all shards of one run have in common: not the share, not the machine's addresses, not where results go.
+    /// What all shards of one run have in common: not the share, not the machine's addresses, certificates and proxy, not
+    /// where results go.
     #[must_use]
     pub fn common(&self) -> Self {
         let mut common = self.clone();
         common.shard = Shard::WHOLE;
         common.connect.source_ips = Vec::new();
+        common.connect.tls = Default::default();
+        common.connect.proxy = Proxy::Env;
         common.output.dir = None;
         common.output.formats = Vec::new();
         common.implied = Vec::new();
@@ -124,12 +143,38 @@ fn target(page: &mut Page, scenario: &Scenario) {
 
 fn connect(page: &mut Page, connect: &Connect) {
     page.table("connect");
-    page.put("profile", connect.profile.name());
-    page.put("id", connect.id.as_str());
+    let builtin = builtin(&connect.profile);
+    page.maybe("profile", builtin.map(ProfileName::name));
+    page.maybe("id", connect.id.as_deref());
     page.maybe("seq", connect.seq.as_deref());
     page.put("ids", connect.ids.name());
     page.put("contiguous", connect.contiguous);
     page.list("headers", connect.headers.iter().cloned());
+    let file = connect.clients_file.as_ref();
+    page.maybe("clients-file", file.map(|f| f.to_string_lossy()).as_deref());
+    page.list("subprotocols", connect.subprotocols.iter().cloned());
+    match &connect.credentials {
+        Some(Credentials::User(login)) => page.put("user", login.as_str()),
+        Some(Credentials::Bearer(token)) => page.put("bearer", token.as_str()),
+        None => {}
+    }
+    match &connect.tls.trust {
+        Trust::Platform => {}
+        Trust::Anyone => page.put("insecure", true),
+        Trust::File(file) => page.put("cacert", file.to_string_lossy().as_ref()),
+    }
+    if let Some(identity) = &connect.tls.identity {
+        page.put("cert", identity.cert.to_string_lossy().as_ref());
+        page.put("key", identity.key.to_string_lossy().as_ref());
+    }
+    page.put(
+        "proxy",
+        match &connect.proxy {
+            Proxy::Env => "env",
+            Proxy::Direct => "none",
+            Proxy::Url(url) => url.as_str(),
+        },
+    );
     page.list(
         "source-ips",
         connect.source_ips.iter().map(ToString::to_string),
@@ -137,6 +182,52 @@ fn connect(page: &mut Page, connect: &Connect) {
     page.time("ramp", connect.ramp);
     page.time("timeout", connect.timeout);
     page.put("max-message", connect.max_message as i64);
+    if builtin.is_none() {
+        page.0 += "\n";
+        page.0 += &profile_table(&connect.profile);
+    }
+}
+
+/// Which built-in profile this is, unchanged.
+fn builtin(spec: &Spec) -> Option<ProfileName> {
+    let named = |name: &ProfileName| name.name() == spec.name;
+    let found = ProfileName::ALL.into_iter().find(named)?;
+    (Spec::builtin(found) == *spec).then_some(found)
+}
+
+/// A profile as the `[profile]` table of a scenario.
+fn profile_table(spec: &Spec) -> String {
+    // It came out of TOML, so that it goes into it again.
+    toml::to_string(&BTreeMap::from([("profile", spec)])).unwrap_or_default()
+}
+
+/// Hides the literal values of a user's own profile that may be secret, as those of the user's own URL and headers are.
+fn mask_profile(spec: &mut Spec, names: &[&str]) {
+    if builtin(spec).is_some() {
+        return;
+    }
+    let known: Vec<Spec> = ProfileName::ALL.into_iter().map(Spec::builtin).collect();
+    for (key, value) in &mut spec.query {
+        if known
+            .iter()
+            .all(|known| known.query.get(key) != Some(value))
+        {
+            *value = hidden(value, names);
+        }
+    }
+    for (key, value) in &mut spec.headers {
+        if known
+            .iter()
+            .all(|known| known.headers.get(key) != Some(value))
+        {
+            *value = hidden(value, names);
+        }
+    }
+    if let Some(recipe) = &mut spec.publish {
+        for value in recipe.headers.values_mut() {
+            *value = hidden(value, names);
+        }
+    }
 }
 
 fn policy(page: &mut Page, policy: &Policy) {

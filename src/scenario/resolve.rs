@@ -4,7 +4,9 @@
 //! a key without effect is not, since a file may serve several targets. `scenario/resolve/{server,publish,policy}.rs` hold
 //! the parts with rules of their own.
 
+mod access;
 mod policy;
+mod profile;
 mod publish;
 mod server;
 
@@ -16,9 +18,11 @@ use super::{Checks, Connect, Outage, Output, Scenario, Trigger};
 use crate::error::Error;
 use crate::history::file::{MAX_CLIENTS, MAX_OUTAGES};
 use crate::history::{DeliveryMode, IdKind, Shard, Source};
-use crate::profile::ProfileName;
+use crate::profile::Profile;
 use crate::report::Format;
 use server::Owner;
+
+pub(crate) use profile::templates;
 
 impl Draft {
     /// Decides everything. `fresh_seed` is the seed where none was given.
@@ -29,16 +33,22 @@ impl Draft {
     pub fn resolve(&self, fresh_seed: u64) -> Result<Scenario, Error> {
         let mut implied = Vec::new();
         let owner = self.owner()?;
-        let target = self.target(owner, &mut implied)?;
+        let (spec, profile) = self.profile()?;
+        let target = self.target(owner, &profile, &mut implied)?;
         let trigger = self.trigger(owner, &mut implied)?;
-        let publish = self.publication(owner, &mut implied)?;
+        let publish = self.publication(owner, &profile, &mut implied)?;
+        let connect = Connect {
+            profile: spec,
+            ..self.connect(owner, &profile, publish.source())?
+        };
+        self.columns(&connect, &target.url)?;
         let clients = self.count(&self.clients, 1..=MAX_CLIENTS, 1_000)?;
         Ok(Scenario {
             name: self.title()?,
             clients,
             seed: or(&self.seed, |Count(n)| n, fresh_seed),
             shard: self.share(clients, owner)?,
-            connect: self.connect(owner, publish.source())?,
+            connect,
             policy: self.policy(owner)?,
             outage: self.outage(trigger)?,
             checks: self.demands(publish.source())?,
@@ -85,7 +95,7 @@ impl Draft {
         }
     }
 
-    fn connect(&self, owner: Owner, source: Source) -> Result<Connect, Error> {
+    fn connect(&self, owner: Owner, profile: &Profile, source: Source) -> Result<Connect, Error> {
         let draft = &self.connect;
         if source == Source::Others {
             self.idle(
@@ -93,9 +103,10 @@ impl Draft {
                 "herd publishes nothing here, so no number of its own comes back",
             )?;
         }
-        let ids = match owner {
-            Owner::Embedded => IdKind::Integer,
-            Owner::Command | Owner::Remote => IdKind::Opaque,
+        let ids = match (owner, profile.ids()) {
+            (Owner::Embedded, _) => IdKind::Integer,
+            (Owner::Command | Owner::Remote, Some(ids)) => ids,
+            (Owner::Command | Owner::Remote, None) => IdKind::Opaque,
         };
         let ids = or(&draft.ids, |k| k, ids);
         if let Some(Given {
@@ -108,12 +119,21 @@ impl Draft {
             return Err(self.refuse(origin, what));
         }
         Ok(Connect {
-            profile: or(&draft.profile, |p| p, ProfileName::After),
-            id: self.pointer(&draft.id)?.unwrap_or_else(|| "/id".into()),
+            profile: profile.spec().clone(),
+            id: self.pointer(&draft.id)?,
             seq: self.pointer(&draft.seq)?,
             ids,
-            contiguous: or(&draft.contiguous, |c| c, false),
+            contiguous: or(
+                &draft.contiguous,
+                |c| c,
+                profile.contiguous() && ids == IdKind::Integer,
+            ),
             headers: self.headers(&draft.headers)?,
+            clients_file: draft.clients_file.as_ref().map(|given| given.value.clone()),
+            subprotocols: self.subprotocols()?,
+            credentials: self.credentials()?,
+            tls: self.tls()?,
+            proxy: self.proxy()?,
             source_ips: draft
                 .source_ips
                 .iter()

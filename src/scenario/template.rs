@@ -2,10 +2,10 @@
 //!
 //! Nothing is expanded here: `{env:..}` and `{file:..}` stay as they were written.
 
-use std::borrow::Cow;
-
-/// What may stand in the clients' URL.
-pub(super) const TARGET: [&str; 6] = ["after", "client", "n", "port", "env:", "file:"];
+/// What may stand in the clients' words, besides the names that a profile captures.
+pub(super) const TARGET: [&str; 8] = [
+    "after", "cursor", "client", "n", "port", "env:", "file:", "col:",
+];
 
 /// What may stand in the URLs that herd itself calls.
 pub(super) const OWN: [&str; 3] = ["port", "env:", "file:"];
@@ -19,6 +19,27 @@ enum Piece<'a> {
     Text(&'a str),
     /// With its braces.
     Placeholder(&'a str),
+}
+
+/// The placeholders of an environment variable or a file in a template.
+pub(super) fn outside_texts(template: &str) -> Vec<&str> {
+    let pieces = pieces(template).into_iter();
+    let found = pieces.filter_map(|piece| match piece {
+        Piece::Placeholder(p) if is(p, "env:") || is(p, "file:") => Some(p),
+        _ => None,
+    });
+    found.collect()
+}
+
+/// What stands before the `@` of a URL, and its query's values.
+pub(super) fn private_parts(url: &str) -> (Option<&str>, Vec<&str>) {
+    let authority = url.find("://").map_or(0, |at| at + 3);
+    let path = outside(url, authority, &['/', '?', '#']).unwrap_or(url.len());
+    let user = url[authority..path].rfind('@');
+    let user = user.map(|at| &url[authority..authority + at]);
+    let query = outside(url, path, &['?']).map_or("", |at| &url[at + 1..]);
+    let values = query.split('&').filter_map(|pair| pair.split_once('='));
+    (user, values.map(|(_, value)| value).collect())
 }
 
 /// Cuts a template into its pieces: the innermost braces are placeholders, so that one can stand in JSON; a brace
@@ -51,12 +72,20 @@ pub(super) fn holds(template: &str, name: &str) -> bool {
 }
 
 fn is(placeholder: &str, name: &str) -> bool {
-    let inner = &placeholder[1..placeholder.len() - 1];
+    let inner = inner(placeholder);
     if name.ends_with(':') {
         inner.len() > name.len() && inner.starts_with(name)
     } else {
         inner == name
     }
+}
+
+/// What stands in the braces, without the form that it asks for.
+fn inner(placeholder: &str) -> &str {
+    let inner = &placeholder[1..placeholder.len() - 1];
+    let forms = ["|json", "|url"];
+    let plain = forms.iter().find_map(|form| inner.strip_suffix(form));
+    plain.unwrap_or(inner)
 }
 
 /// The first thing in braces (or brace) that none of `known` names.
@@ -80,19 +109,19 @@ pub(super) fn filled(template: &str) -> String {
         .collect()
 }
 
-/// The URL with `after={after}` at the end of its query, unless it says `{after}` already.
-pub(super) fn with_after(url: &str) -> Cow<'_, str> {
-    if holds(url, "after") {
-        return Cow::Borrowed(url);
-    }
-    let authority = url.find("://").map_or(0, |at| at + 3);
-    let joint = match outside(url, authority, &['?']) {
-        Some(at) if at + 1 == url.len() || url.ends_with('&') => "",
-        Some(_) => "&",
-        None if outside(url, authority, &['/']).is_none() => "/?",
-        None => "?",
-    };
-    Cow::Owned(format!("{url}{joint}after={{after}}"))
+/// Whether a template resumes by itself.
+pub(crate) fn resumes(template: &str) -> bool {
+    holds(template, "after") || holds(template, "cursor")
+}
+
+/// The columns of a clients' file that a template asks for.
+pub(crate) fn columns(template: &str) -> impl Iterator<Item = &str> {
+    pieces(template)
+        .into_iter()
+        .filter_map(|piece| match piece {
+            Piece::Placeholder(p) if is(p, "col:") => Some(&inner(p)["col:".len()..]),
+            _ => None,
+        })
 }
 
 /// The first of `wanted` from `start` on that doesn't stand in braces.
@@ -108,9 +137,9 @@ fn outside(template: &str, start: usize, wanted: &[char]) -> Option<usize> {
     })
 }
 
-/// A URL as it may be shown and stored: userinfo and query values hidden, placeholders kept.
-#[must_use]
-pub fn masked(url: &str) -> String {
+/// A URL as it may be shown and stored: userinfo and query values hidden, placeholders kept. `names` are placeholders that
+/// the profile knows.
+pub(crate) fn masked(url: &str, names: &[&str]) -> String {
     let Some(authority) = url.find("://").map(|at| at + 3) else {
         return url.to_owned();
     };
@@ -121,7 +150,7 @@ pub fn masked(url: &str) -> String {
     let query = outside(url, path, &['?', '#']).unwrap_or(url.len());
     let mut shown = url[..authority].to_owned();
     if host > authority {
-        shown += &hidden(&url[authority..host]);
+        shown += &hidden(&url[authority..host], names);
     }
     shown += &url[host..query];
     for part in url[query..].split_inclusive(['?', '&', '#']) {
@@ -130,8 +159,8 @@ pub fn masked(url: &str) -> String {
             _ => (part, ""),
         };
         match part.split_once('=') {
-            Some((key, value)) => shown = format!("{shown}{key}={}", hidden(value)),
-            None => shown += &hidden(part),
+            Some((key, value)) => shown = format!("{shown}{key}={}", hidden(value, names)),
+            None => shown += &hidden(part, names),
         }
         shown += end;
     }
@@ -139,20 +168,22 @@ pub fn masked(url: &str) -> String {
 }
 
 /// A header line as it may be shown and stored: its value hidden, placeholders kept.
-pub(crate) fn masked_header(line: &str) -> String {
+pub(crate) fn masked_header(line: &str, names: &[&str]) -> String {
     match line.split_once(':') {
-        Some((name, value)) => format!("{name}: {}", hidden(value.trim())),
-        None => hidden(line),
+        Some((name, value)) => format!("{name}: {}", hidden(value.trim(), names)),
+        None => hidden(line, names),
     }
 }
 
 /// The text with everything but its placeholders hidden. A literal beside a placeholder is hidden too: a token's prefix
 /// is part of the token.
-fn hidden(text: &str) -> String {
+pub(crate) fn hidden(text: &str, names: &[&str]) -> String {
     let mut shown = String::new();
     for piece in pieces(text) {
         match piece {
-            Piece::Placeholder(p) if TARGET.iter().any(|name| is(p, name)) => shown += p,
+            Piece::Placeholder(p) if TARGET.iter().chain(names).any(|name| is(p, name)) => {
+                shown += p;
+            }
             Piece::Text("") => {}
             Piece::Text(_) | Piece::Placeholder(_) if shown.ends_with(HIDDEN) => {}
             Piece::Text(_) | Piece::Placeholder(_) => shown += HIDDEN,
@@ -164,23 +195,6 @@ fn hidden(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_cursor_is_appended_to_whatever_query_there_is() {
-        let cases = [
-            ("ws://h", "ws://h/?after={after}"),
-            ("ws://h:1/", "ws://h:1/?after={after}"),
-            ("ws://h/live", "ws://h/live?after={after}"),
-            ("ws://h/live?", "ws://h/live?after={after}"),
-            ("ws://h/live?x=1", "ws://h/live?x=1&after={after}"),
-            ("ws://h/live?x=1&", "ws://h/live?x=1&after={after}"),
-            ("ws://{env:A/B?}/l", "ws://{env:A/B?}/l?after={after}"),
-            ("ws://h/{after}", "ws://h/{after}"),
-        ];
-        for (url, wanted) in cases {
-            assert_eq!(with_after(url), wanted);
-        }
-    }
 
     #[test]
     fn userinfo_and_query_values_are_hidden_but_placeholders_stay() {
@@ -202,26 +216,37 @@ mod tests {
             ("no url", "no url"),
         ];
         for (url, wanted) in cases {
-            assert_eq!(masked(url), wanted, "{url}");
-            assert_eq!(masked(wanted), wanted, "masking twice");
+            assert_eq!(masked(url, &[]), wanted, "{url}");
+            assert_eq!(masked(wanted, &[]), wanted, "masking twice");
         }
         assert_eq!(
-            masked_header("Authorization: Bearer abc"),
+            masked_header("Authorization: Bearer abc", &[]),
             "Authorization: ***"
         );
         assert_eq!(
-            masked_header("Authorization: {env:TOKEN}"),
+            masked_header("Authorization: {env:TOKEN}", &[]),
             "Authorization: {env:TOKEN}"
         );
         let json = r#"X: {"key":"abc","more":{"a":"{env:A}"}}"#;
-        assert_eq!(masked_header(json), "X: ***{env:A}***");
-        assert_eq!(masked_header("X: {abc}"), "X: ***");
+        assert_eq!(masked_header(json, &[]), "X: ***{env:A}***");
+        assert_eq!(masked_header("X: {abc}", &[]), "X: ***");
+        assert_eq!(masked_header("X: {abc}", &["abc"]), "X: {abc}");
+        let kept = "ws://h/?s={sid|url}&c={cursor|json}&t={col:token}";
+        assert_eq!(masked(kept, &["sid"]), kept);
     }
 
     #[test]
     fn a_placeholder_can_stand_in_json() {
         assert!(holds(r#"{"n":{seq},"m":{}}"#, "seq"));
         assert!(!holds(r#"{"n":"{seq"}"#, "seq"));
+    }
+
+    #[test]
+    fn it_is_known_what_a_template_asks_for() {
+        assert!(resumes("ws://h/?c={cursor|url}") && resumes("{after}"));
+        assert!(!resumes("ws://h/?after=1"));
+        let asked: Vec<_> = columns("ws://{col:a}/{n}{col:b|json}").collect();
+        assert_eq!(asked, ["a", "b"]);
     }
 
     #[test]

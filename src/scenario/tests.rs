@@ -1,5 +1,7 @@
 //! What a file comes to, and what is refused: each row is a rule.
 
+mod profiles;
+
 use std::collections::BTreeSet;
 use std::path::Path;
 
@@ -46,10 +48,11 @@ fn the_defaults_are_those_of_the_contract() {
 
     [connect]
     profile = "after"
-    id = "/id"
     ids = "integer"
     contiguous = false
     headers = []
+    subprotocols = []
+    proxy = "env"
     source-ips = []
     ramp = "2s"
     timeout = "10s"
@@ -137,7 +140,7 @@ fn the_file_that_init_writes_has_every_key() {
             .collect();
         let missing: Vec<_> = known
             .iter()
-            .filter(|key| !tables.contains(*key) && !written.contains(*key))
+            .filter(|key| !tables.contains(*key) && !written.contains(*key) && **key != "profile")
             .collect();
         assert!(missing.is_empty(), "[{table}] lacks {missing:?}");
     }
@@ -158,7 +161,7 @@ fn a_resolved_scenario_renders_to_toml_that_loads_to_the_same() {
         "[backoff]\npreset = \"exponential\"\nbase = \"500ms\"\nfactor = 1.5\ncap = \"20s\"\nmax-attempts = 3",
         "[backoff]\npreset = \"fixed\"\ndelay = \"2s\"\njitter = \"10%\"",
         "[backoff]\npreset = \"immediate\"",
-        "[connect]\nheaders = [\"X: 1\"]\nsource-ips = [\"127.0.0.2\", \"::1\"]\nseq = \"/n\"\nids = \"integer\"\ncontiguous = true\nmax-message = \"1k\"\n[output]\ndir = \"out\"\nformats = []",
+        "[connect]\nheaders = [\"X: 1\"]\nbearer = \"{env:T}\"\nsubprotocols = [\"a\"]\ncacert = \"c\"\ncert = \"d\"\nproxy = \"none\"\nsource-ips = [\"127.0.0.2\", \"::1\"]\nseq = \"/n\"\nids = \"integer\"\ncontiguous = true\nmax-message = \"1k\"\n[output]\ndir = \"out\"\nformats = []",
     ];
     for file in files {
         let scenario = loaded(file);
@@ -173,8 +176,8 @@ fn a_resolved_scenario_renders_to_toml_that_loads_to_the_same() {
 #[test]
 fn what_is_stored_holds_no_literal_secret_and_still_loads() {
     let scenario = loaded(
-        "[target]\nurl = \"ws://u:hush@h/?token=hush&k={env:K}\"\nready = \"http://h/?hush\"\n\
-         [connect]\nheaders = [\"Cookie: hush\"]\n\
+        "[target]\nurl = \"ws://u:hush@h/?token=hush&k={env:K}&a={after}\"\nready = \"http://h/?hush\"\n\
+         [connect]\nheaders = [\"Cookie: hush\"]\nuser = \"hush:{env:P}\"\nproxy = \"http://u:hush@p:1\"\n\
          [publish]\nurl = \"http://hush@h/\"\nheaders = [\"Authorization: Bearer hush\"]",
     );
     assert!(scenario.to_toml().contains("hush"));
@@ -216,7 +219,7 @@ fn a_target_of_the_users_has_other_defaults() {
 #[test]
 fn what_is_implied_is_said() {
     insta::assert_snapshot!(loaded("[target]\nurl = \"ws://h/live?key=hush\"").implied.join("\n"), @r#"
-    target.url (deploy.toml:2) says nothing of {after}: clients resume with ws://h/live?key=***&after={after}
+    target.url (deploy.toml:2) says nothing of {after}: clients resume with after=<cursor> in its query
     no --restart-cmd: herd waits for somebody to restart the server (--wait)
     no --publish-url and no --publish-cmd: herd observes what others publish (--observe)
     "#);
@@ -243,15 +246,15 @@ fn every_refusal_names_line_and_key_and_what_would_be_right() {
         "[targt]\nurl = \"ws://h\"",
         "[target]\nurl = 5",
         "[target]\nurl = \"\"",
-        "[target]\nurl = \"wss://h\"",
-        "[target]\nurl = \"https://h\"",
+        "[target]\nurl = \"wss://h\"\n[connect]\nprofile = \"sse\"",
+        "[target]\nurl = \"http://h\"\n[connect]\nprofile = \"after\"",
         "[target]\nurl = \"ftp://h\"",
         "[target]\nurl = \"ws://h/?after={afer}\"",
         "[target]\nurl = \"ws://h:{port}/\"",
         "[target]\nurl = \"ws://h:99999/\"",
         "[target]\nurl = \"ws://h/#x\"",
         "[target]\nserver-cmd = \" \"",
-        "[target]\nready = \"https://h/\"",
+        "[target]\nready = \"wss://h/\"",
         "[target]\nstop-signal = \"HUP\"",
         "[target]\ngrace = 10",
         "[target]\ndefects = [\"lose-lives\"]",
@@ -259,6 +262,12 @@ fn every_refusal_names_line_and_key_and_what_would_be_right() {
         "[target]\nkeep = 0",
         "[connect]\nid = \"id\"",
         "[connect]\nheaders = [\"Cookie\"]",
+        "[connect]\ninsecure = true\ncacert = \"ca.pem\"",
+        "[connect]\nkey = \"k.pem\"",
+        "[connect]\nuser = \"hush:hush\"\nbearer = \"hush\"",
+        "[connect]\nbearer = \"\"",
+        "[connect]\nsubprotocols = [\"a,b\"]",
+        "[connect]\nproxy = \"socks5://u:hush@h:1\"",
         "[connect]\nsource-ips = [\"localhost\"]",
         "[connect]\nids = \"opaque\"\ncontiguous = true",
         "[connect]\ntimeout = \"0s\"",
@@ -310,19 +319,19 @@ fn every_refusal_names_line_and_key_and_what_would_be_right() {
     deploy.toml:2: shard: 3 clients can't fill 4 shards; use fewer shards or more clients
     deploy.toml:2: shard: each shard would start a server of its own; start one yourself and give all of them its --target
     deploy.toml:1: name: it becomes part of a directory's name; use letters, digits, '-', '_' and '.'
-    deploy.toml:1: cliens: unknown field `cliens`, expected one of `name`, `clients`, `seed`, `shard`, `target`, `connect`, `backoff`, `outage`, `publish`, `checks`, `output`
-    deploy.toml:1: targt: unknown field `targt`, expected one of `name`, `clients`, `seed`, `shard`, `target`, `connect`, `backoff`, `outage`, `publish`, `checks`, `output`
+    deploy.toml:1: cliens: unknown field `cliens`, expected one of `name`, `clients`, `seed`, `shard`, `target`, `connect`, `profile`, `backoff`, `outage`, `publish`, `checks`, `output`
+    deploy.toml:1: targt: unknown field `targt`, expected one of `name`, `clients`, `seed`, `shard`, `target`, `connect`, `profile`, `backoff`, `outage`, `publish`, `checks`, `output`
     deploy.toml:2: target.url: invalid type: integer `5`, expected a string
     deploy.toml:2: target.url: not an address; write ws://host:port/path
-    deploy.toml:2: target.url: wss:// is not supported yet; use a ws:// address
-    deploy.toml:2: target.url: https:// is not supported yet; use a ws:// address
+    deploy.toml:2: target.url: the profile sse speaks over an event stream; give the target's http:// address, or another profile (herd list profiles)
+    deploy.toml:2: target.url: the profile after speaks over a WebSocket; give the target's ws:// address, or another profile (herd list profiles)
     deploy.toml:2: target.url: not an address; write ws://host:port/path
-    deploy.toml:2: target.url: {afer} is no placeholder here; herd knows {after}, {client}, {n}, {port}, {env:NAME}, {file:PATH}
+    deploy.toml:2: target.url: {afer} is no placeholder here; herd knows {after}, {cursor}, {client}, {n}, {port}, {env:NAME}, {file:PATH}, {col:NAME}
     deploy.toml:2: target.url: {port} is the port that herd picks for --server-cmd, and there is none; write the port itself
     deploy.toml:2: target.url: not an address (invalid port number); write scheme://host:port/path
     deploy.toml:2: target.url: a #fragment is never sent; leave it out
     deploy.toml:2: target.server-cmd: the command is empty; write one that sh -c can run
-    deploy.toml:2: target.ready: https:// is not supported yet; use an http:// address
+    deploy.toml:2: target.ready: not an address; write http://host:port/path
     deploy.toml:2: target.stop-signal: unknown variant `HUP`, expected `TERM` or `KILL`
     deploy.toml:2: target.grace: 10 has no unit; write a duration with its unit, such as "500ms", "5s" or "10m"
     deploy.toml:2: target.defects: unknown defect "lose-lives"; did you mean lose-live? herd list defects shows all
@@ -330,6 +339,12 @@ fn every_refusal_names_line_and_key_and_what_would_be_right() {
     deploy.toml:2: target.keep: 0 would keep nothing to replay; use 1 or more
     deploy.toml:2: connect.id: not a JSON Pointer (RFC 6901); write for example "/id" or "/data/id"
     deploy.toml:2: connect.headers: not a header; write "Name: value"
+    deploy.toml:2: connect.insecure: contradicts connect.cacert (deploy.toml:3): whoever believes everybody needs no authority; leave one out
+    deploy.toml:2: connect.key: a key is no use without its certificate; add connect.cert (--cert)
+    deploy.toml:2: connect.user: contradicts connect.bearer (deploy.toml:3): a client says once who it is; leave one out
+    deploy.toml:2: connect.bearer: nothing that a header can hold; write the text itself, {env:NAME} or {file:PATH}
+    deploy.toml:2: connect.subprotocols: not a subprotocol's name; write it without spaces and commas, one by one
+    deploy.toml:2: connect.proxy: not a proxy; write http://HOST:PORT, "env" for the environment's or "none"
     deploy.toml:2: connect.source-ips: "localhost" is not an IP address; write for example "127.0.0.2"
     deploy.toml:3: connect.contiguous: only integers can be without holes; say ids = "integer", or leave it out
     deploy.toml:2: connect.timeout: no time at all is left; use more than 0s

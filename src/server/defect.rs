@@ -1,18 +1,18 @@
-//! The planted bugs of the reference server: what a user can name, which checks each must trip, and what its ledger
-//! counts.
+//! The planted bugs of the reference server: what a user can name. Which checks each must trip, and what its ledger
+//! counts, is in `defect/declared.rs`.
 //!
 //! Names and declarations only; where each one bites is the server's business, and the simulator's model
 //! server's. The rule that keeps priming out of every count: what is done to a subscriber is done only to one that
 //! resumed, because a client that carries a cursor has been primed.
 
+mod declared;
 mod planted;
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::check::Check;
-
+pub use declared::{Argument, Ledger};
 pub use planted::{PlantError, Planted};
 
 /// A planted misbehaviour.
@@ -57,11 +57,29 @@ pub enum Defect {
     CorruptFrame,
     /// After a restart some old sockets stay open with nobody behind them.
     HalfOpen,
+    /// The log is read, then live events are subscribed to: what is published in between is in neither.
+    GapAtHandoff,
+    /// Whoever can't be resumed gets everything from the oldest kept event on, and no reset.
+    SilentOldest,
+    /// The server loses its ids in a restart, and an id that it doesn't know is taken for "from now".
+    UnknownIsNow,
+    /// A live event is sent while the replay is going on, and then again in it.
+    LiveOvertakes,
+    /// A resumed subscriber is told that it has caught up, and gets nothing of what it missed.
+    LyingSession,
+    /// After a restart resumed subscribers get pings and nothing else.
+    Zombie,
+    /// A cursor that is too old is answered by a reset, and by what is left.
+    PartialWithFlag,
+    /// A resumed subscriber gets some events again, marked as such.
+    LegalRedelivery,
+    /// A resumed subscriber gets events before it is told that it is resumed.
+    DataBeforeAck,
 }
 
 impl Defect {
     /// All of them, in the order of the list.
-    pub const ALL: [Self; 19] = [
+    pub const ALL: [Self; 28] = [
         Self::LoseLive,
         Self::LoseOnResume,
         Self::DuplicateLive,
@@ -81,6 +99,15 @@ impl Defect {
         Self::Conflict,
         Self::CorruptFrame,
         Self::HalfOpen,
+        Self::GapAtHandoff,
+        Self::SilentOldest,
+        Self::UnknownIsNow,
+        Self::LiveOvertakes,
+        Self::LyingSession,
+        Self::Zombie,
+        Self::PartialWithFlag,
+        Self::LegalRedelivery,
+        Self::DataBeforeAck,
     ];
 
     /// The name that users type.
@@ -106,6 +133,15 @@ impl Defect {
             Self::Conflict => "conflict",
             Self::CorruptFrame => "corrupt-frame",
             Self::HalfOpen => "half-open",
+            Self::GapAtHandoff => "gap-at-handoff",
+            Self::SilentOldest => "silent-oldest",
+            Self::UnknownIsNow => "unknown-is-now",
+            Self::LiveOvertakes => "live-overtakes",
+            Self::LyingSession => "lying-session",
+            Self::Zombie => "zombie",
+            Self::PartialWithFlag => "partial-with-flag",
+            Self::LegalRedelivery => "legal-redelivery",
+            Self::DataBeforeAck => "data-before-ack",
         }
     }
 
@@ -148,107 +184,33 @@ impl Defect {
             Self::Conflict => "now and then a live event's id is sent again with another content",
             Self::CorruptFrame => "now and then a live event's frame is cut short",
             Self::HalfOpen => "some sockets outlive the killed server, with nobody behind them",
-        }
-    }
-
-    /// Its argument; none where it takes none.
-    #[must_use]
-    pub fn argument(self) -> Option<Argument> {
-        let (default, meaning) = match self {
-            Self::LoseLive | Self::DuplicateLive | Self::Conflict | Self::CorruptFrame => {
-                (100, "one in so many (subscriber, event) pairs")
+            Self::GapAtHandoff => {
+                "what is published between a resumed subscriber's replay and its live events is in neither"
             }
-            Self::Reorder => (50, "one in so many (subscriber, event) pairs"),
-            Self::AckThenLose => (50, "one in so many publications"),
-            Self::SkipEvicted => (40, "how many events are kept, instead of --keep"),
-            Self::RefuseSome => (20, "one in so many clients"),
-            Self::HalfOpen => (10, "one in so many clients"),
-            Self::AcceptThenClose => (60_000, "for so many milliseconds after the start"),
-            Self::SlowAccept => (100, "so many handshakes a second"),
-            Self::DieAgain => (20, "when so many handshakes have arrived"),
-            Self::LoseOnResume
-            | Self::DuplicateOnResume
-            | Self::IdsRestart
-            | Self::ForgetLog
-            | Self::ResetAlways
-            | Self::NeverCatchUp
-            | Self::LiveNotResubscribed => return None,
-        };
-        Some(Argument { default, meaning })
-    }
-
-    /// Whether it acts only in a server that found its own log of before.
-    #[must_use]
-    pub fn needs_a_restart(self) -> bool {
-        match self {
-            Self::IdsRestart
-            | Self::ForgetLog
-            | Self::RefuseSome
-            | Self::AcceptThenClose
-            | Self::SlowAccept
-            | Self::DieAgain
-            | Self::HalfOpen => true,
-            Self::LoseLive
-            | Self::LoseOnResume
-            | Self::DuplicateLive
-            | Self::DuplicateOnResume
-            | Self::Reorder
-            | Self::ResetAlways
-            | Self::SkipEvicted
-            | Self::AckThenLose
-            | Self::NeverCatchUp
-            | Self::LiveNotResubscribed
-            | Self::Conflict
-            | Self::CorruptFrame => false,
-        }
-    }
-
-    /// The checks that it must make fail under the default policy, no others. Where there are none, herd must not be
-    /// misled by it: `slow-accept` must not hide a stampede, and `half-open` sockets must be noticed and left.
-    #[must_use]
-    pub fn trips(self) -> &'static [Check] {
-        match self {
-            Self::LoseLive
-            | Self::LoseOnResume
-            | Self::DuplicateLive
-            | Self::DuplicateOnResume
-            | Self::IdsRestart
-            | Self::ForgetLog
-            | Self::SkipEvicted
-            | Self::AckThenLose
-            | Self::NeverCatchUp
-            | Self::LiveNotResubscribed
-            | Self::Conflict
-            | Self::CorruptFrame => &[Check::ExactlyOnce],
-            Self::Reorder => &[Check::Order],
-            Self::ResetAlways => &[Check::Resets],
-            Self::RefuseSome | Self::AcceptThenClose => &[Check::AllReconnected],
-            Self::DieAgain => &[Check::Relapse],
-            Self::SlowAccept | Self::HalfOpen => &[],
-        }
-    }
-
-    /// What one line of its ledger stands for.
-    #[must_use]
-    pub fn ledger(self) -> Ledger {
-        match self {
-            Self::LoseLive
-            | Self::LoseOnResume
-            | Self::IdsRestart
-            | Self::ForgetLog
-            | Self::SkipEvicted
-            | Self::NeverCatchUp
-            | Self::LiveNotResubscribed
-            | Self::CorruptFrame => Ledger::Lost,
-            Self::AckThenLose => Ledger::LostEverywhere,
-            Self::DuplicateLive | Self::DuplicateOnResume => Ledger::Duplicated,
-            Self::Reorder => Ledger::Reordered,
-            Self::Conflict => Ledger::Conflict,
-            Self::ResetAlways => Ledger::Resets,
-            Self::RefuseSome => Ledger::NeverBack,
-            Self::AcceptThenClose => Ledger::Flapped,
-            Self::HalfOpen => Ledger::HalfOpen,
-            Self::SlowAccept | Self::DieAgain => Ledger::Uncounted,
+            Self::SilentOldest => {
+                "any cursor that can't be honoured gets all from the oldest kept event on and no reset \
+                 (skip-evicted still resets one that was never given)"
+            }
+            Self::UnknownIsNow => {
+                "after a restart all ids are new ones, and an id of before means from now, silently"
+            }
+            Self::LiveOvertakes => {
+                "a live event is sent before the replay's last one, and again behind it"
+            }
+            Self::LyingSession => {
+                "a resumed subscriber is told that it has caught up, and gets nothing of what it missed"
+            }
+            Self::Zombie => "after a restart resumed subscribers get pings and nothing else",
+            Self::PartialWithFlag => {
+                "a cursor older than what is kept gets a reset and then what is left"
+            }
+            Self::LegalRedelivery => {
+                "a resumed subscriber gets its last events again, marked as redelivered; \
+                 legal where the profile says so"
+            }
+            Self::DataBeforeAck => {
+                "a resumed subscriber is told that it has caught up only after a live event"
+            }
         }
     }
 }
@@ -257,40 +219,4 @@ impl fmt::Display for Defect {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.name())
     }
-}
-
-/// What a defect's argument is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Argument {
-    /// Taken where the user gives none; at least 1.
-    pub default: u64,
-    /// What the number counts.
-    pub meaning: &'static str,
-}
-
-/// Which number of `summary.json` must equal the number of a defect's ledger lines, in a run with one outage.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Ledger {
-    /// `delivery.lost`.
-    Lost,
-    /// `delivery.lost` is this many times the number of clients: a line is a publication that nobody gets.
-    LostEverywhere,
-    /// `delivery.duplicated`.
-    Duplicated,
-    /// `delivery.reordered`.
-    Reordered,
-    /// `delivery.conflict`.
-    Conflict,
-    /// Sessions that were reset.
-    Resets,
-    /// Dropped clients that never came back.
-    NeverBack,
-    /// Flapped sessions, and dials that the end of the run cut off: at most one a client.
-    Flapped,
-    /// Sessions that herd closed as half-open: one for each client that is named, which has a line for every connection
-    /// before the restart, that of herd's first look too.
-    HalfOpen,
-    /// No number: a line says that it acted.
-    Uncounted,
 }

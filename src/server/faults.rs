@@ -19,6 +19,10 @@ use super::defect::{Defect, Planted};
 /// Written into the data directory by `die-again`, so that it dies once only.
 const DIED: &str = "died";
 
+/// `unknown-is-now`: with each restart the ids begin at the next multiple of this, so that no id of before is one of the
+/// new ones, and all rise.
+pub(crate) const EPOCH: u64 = 1_000_000_000;
+
 /// What is planted, and what has happened so far.
 #[derive(Default)]
 pub(crate) struct Faults {
@@ -66,6 +70,11 @@ impl Faults {
         self.planted.iter().copied().find(|p| p.defect == defect)
     }
 
+    /// All that is planted.
+    pub(crate) fn all(&self) -> &[Planted] {
+        &self.planted
+    }
+
     /// The newest id of before the restart, where this is one.
     pub(crate) fn before(&self) -> Option<u64> {
         Some(self.before.load(Ordering::Relaxed)).filter(|&before| before > 0)
@@ -90,13 +99,30 @@ impl Faults {
         matches!(ledger.write(line.as_bytes()), Ok(n) if n == line.len())
     }
 
-    /// The log was opened and its newest id is this one; 0 = it is new. Says whether the ids must begin again.
-    ///
-    /// # Errors
-    /// Where the ledger can't be written.
-    pub(crate) fn on_open(&self, newest: u64) -> io::Result<bool> {
+    /// The log was opened and its newest id is this one; 0 = it is new. Says after which id the ids must begin anew,
+    /// with everything of before forgotten; none = they go on.
+    pub(crate) fn on_open(&self, newest: u64) -> Option<u64> {
         self.before.store(newest, Ordering::Relaxed);
-        Ok(newest > 0 && self.planted(Defect::IdsRestart).is_some())
+        if newest == 0 {
+            None
+        } else if self.planted(Defect::IdsRestart).is_some() {
+            Some(0)
+        } else if self.planted(Defect::UnknownIsNow).is_some() {
+            Some((newest / EPOCH + 1) * EPOCH)
+        } else {
+            None
+        }
+    }
+
+    /// How many events are kept: fewer than asked for, where a defect is about what no longer is.
+    pub(crate) fn keep(&self, asked: u64) -> u64 {
+        let keeping = [
+            Defect::SkipEvicted,
+            Defect::SilentOldest,
+            Defect::PartialWithFlag,
+        ];
+        let planted = keeping.into_iter().find_map(|defect| self.planted(defect));
+        planted.map_or(asked, |planted| planted.arg)
     }
 
     /// Starts what runs by the clock; called within the runtime, when the server is about to listen.

@@ -1,30 +1,65 @@
-//! What one subscriber is sent, in which order: the hand-over from replay to live, and the defects that spoil it.
+//! What one subscriber is told, in which order: the hand-over from replay to live, and the defects that spoil it.
 //!
 //! Synchronous, no socket, no clock. It pulls from the log by id and remembers only the last one, so a replay and live
-//! events are the same thing here; where one ends and the other begins matters only to the defects.
+//! events are the same thing here; where one ends and the other begins matters only to the mark between them and to
+//! the defects (`feed/bite.rs`). What its items look like is the dialect's business.
+
+mod bite;
 
 use std::io;
-use std::ops::RangeInclusive;
 use std::sync::Arc;
 
-use axum::extract::ws::Utf8Bytes;
-use serde_json::json;
-
-use super::defect::Defect;
+use super::dialect::{Dialect, Gone, Item};
 use super::faults::Faults;
-use super::log::{Event, Log, Read, State};
+use super::log::{Log, Read, State};
+use bite::Bite;
 
 /// The most events pulled at once; a longer replay is pulled in parts, so that no client makes others wait.
 const PART: usize = 128;
+
+/// What a subscriber asks for.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Asked<'a> {
+    /// What it speaks.
+    pub(crate) dialect: Dialect,
+    /// Its cursor; none or empty = it has none.
+    pub(crate) after: Option<&'a str>,
+    /// Who it is.
+    pub(crate) client: u64,
+    /// The newest id when it was let in: without a cursor it gets all that is newer, whenever it says so.
+    pub(crate) since: u64,
+}
 
 /// One subscriber's way through the log.
 pub(crate) struct Feed {
     log: Arc<Log>,
     /// Everything up to this id has been dealt with.
     last: u64,
-    /// A frame that comes before all events.
-    opening: Option<Utf8Bytes>,
+    /// What comes before all events.
+    opening: Option<Item>,
+    /// What is newer comes live.
+    handover: u64,
+    mark: Mark,
     bite: Option<Bite>,
+}
+
+/// When the end of the replay is told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Mark {
+    /// It isn't, or was already.
+    Never,
+    /// When the last event of the replay was sent.
+    AfterReplay,
+    /// When a live event was sent, too.
+    AfterLive,
+}
+
+/// How a subscriber's way begins.
+struct Start {
+    /// The id after which to begin.
+    after: u64,
+    opening: Option<Item>,
+    mark: Mark,
 }
 
 /// Why a feed ends.
@@ -59,49 +94,70 @@ impl Cursor {
             Err(_) => Self::Unknown,
         }
     }
+
+    /// What an honest server does: it goes on after a cursor that it knows. One that this log never gave is answered by a
+    /// reset like one that is too old: taking it for "from now" would lose events silently.
+    fn start(self, state: State, mark: Mark) -> Start {
+        let (after, why) = match self {
+            Self::Known(after) => (after, None),
+            Self::Evicted(_) => (state.newest, Some(Gone::Evicted)),
+            Self::Unknown => (state.newest, Some(Gone::Unknown)),
+        };
+        let opening = why.map(|why| Item::Reset { id: after, why });
+        Start {
+            after,
+            opening,
+            mark,
+        }
+    }
 }
 
 impl Feed {
-    /// Begins: from now where there is no cursor, after it where it is known, and otherwise with a reset. A cursor that
-    /// this log never gave is answered by a reset too: taking it for "from now" would lose events silently.
-    pub(crate) fn open(
-        log: &Arc<Log>,
-        after: Option<&str>,
-        client: u64,
-        faults: &Arc<Faults>,
-    ) -> Self {
+    /// Begins: after the cursor where it is known, with a reset where it is not, and without one with as many recent
+    /// events as the dialect gives.
+    pub(crate) fn open(log: &Arc<Log>, asked: Asked<'_>, faults: &Arc<Faults>) -> Self {
         let state = log.state();
-        let mut feed = Self {
+        let mark = if asked.dialect.marks() {
+            Mark::AfterReplay
+        } else {
+            Mark::Never
+        };
+        let (start, bite) = match asked.after.filter(|after| !after.is_empty()) {
+            None => {
+                let recent = asked.since.saturating_sub(asked.dialect.recent());
+                let start = Start {
+                    after: recent.max(state.evicted),
+                    opening: None,
+                    mark,
+                };
+                (start, None)
+            }
+            Some(after) => {
+                faults.on_resume();
+                let cursor = Cursor::read(after, state);
+                let mut bite = Bite::new(Arc::clone(faults), asked.client, state);
+                (bite.start(after, cursor, mark), Some(bite))
+            }
+        };
+        Self {
             log: Arc::clone(log),
-            last: state.newest,
-            opening: None,
-            bite: None,
-        };
-        let Some(after) = after.filter(|after| !after.is_empty()) else {
-            return feed;
-        };
-        faults.on_resume();
-        let cursor = Cursor::read(after, state);
-        let mut bite = Bite::new(Arc::clone(faults), client, state.newest);
-        match bite.start(after, cursor, state) {
-            Some(start) => feed.last = start,
-            None => feed.reset(),
+            last: start.after,
+            opening: start.opening,
+            handover: state.newest,
+            mark: start.mark,
+            bite,
         }
-        feed.bite = Some(bite);
-        feed
-    }
-
-    fn reset(&mut self) {
-        let frame = json!({ "type": "reset", "id": self.last.to_string() });
-        self.opening = Some(frame.to_string().into());
     }
 
     /// What comes next, in order; empty = nothing yet.
     ///
     /// # Errors
     /// Where the subscriber can't be served any more.
-    pub(crate) fn pull(&mut self) -> Result<Vec<Utf8Bytes>, Broken> {
-        let mut frames: Vec<_> = self.opening.take().into_iter().collect();
+    pub(crate) fn pull(&mut self) -> Result<Vec<Item>, Broken> {
+        if let Some(opening) = self.opening.take() {
+            return Ok(vec![opening]);
+        }
+        let mut items = Vec::new();
         // A part of which a defect lets nothing through is no end.
         loop {
             let events = match self.log.read(self.last, PART)? {
@@ -109,179 +165,46 @@ impl Feed {
                 Read::Evicted => return Err(Broken::FellBehind),
             };
             let Some(last) = events.last() else {
-                return Ok(frames);
+                self.mark(Mark::AfterReplay, self.handover, &mut items);
+                return Ok(items);
             };
             self.last = last.id;
             for event in events {
+                let id = event.id;
+                if id > self.handover {
+                    self.mark(Mark::AfterReplay, self.handover, &mut items);
+                }
                 match &mut self.bite {
-                    None => frames.push(event.frame),
-                    Some(bite) => bite.pass(event, &mut frames),
+                    None => items.push(Item::Event(event)),
+                    Some(bite) => bite.pass(event, &mut items),
+                }
+                if id > self.handover {
+                    self.mark(Mark::AfterReplay, id, &mut items);
+                    self.mark(Mark::AfterLive, id, &mut items);
                 }
             }
-            if !frames.is_empty() {
-                return Ok(frames);
+            if !items.is_empty() {
+                return Ok(items);
             }
+        }
+    }
+
+    /// Tells the end of the replay where it is due now; what is held back of it comes first.
+    fn mark(&mut self, now: Mark, id: u64, items: &mut Vec<Item>) {
+        if self.mark == now && !self.is_holding() {
+            self.mark = Mark::Never;
+            items.push(Item::CaughtUp(id));
         }
     }
 
     /// Whether a defect holds an event back to send it after the next one.
     pub(crate) fn is_holding(&self) -> bool {
-        self.bite.as_ref().is_some_and(|bite| bite.held.is_some())
+        self.bite.as_ref().is_some_and(Bite::is_holding)
     }
 
     /// No next one came: gives the held event up, in its place after all.
-    pub(crate) fn release(&mut self) -> Option<Utf8Bytes> {
-        self.bite.as_mut()?.held.take().map(|event| event.frame)
-    }
-}
-
-/// What the defects do to one resumed subscriber.
-struct Bite {
-    faults: Arc<Faults>,
-    client: u64,
-    /// What is newer came live.
-    handover: u64,
-    /// Events that aren't sent.
-    mute: Vec<(Defect, RangeInclusive<u64>)>,
-    held: Option<Event>,
-}
-
-impl Bite {
-    fn new(faults: Arc<Faults>, client: u64, handover: u64) -> Self {
-        Self {
-            faults,
-            client,
-            handover,
-            mute: Vec::new(),
-            held: None,
-        }
-    }
-
-    fn has(&self, defect: Defect) -> bool {
-        self.faults.planted(defect).is_some()
-    }
-
-    fn note(&self, defect: Defect, id: Option<u64>) -> bool {
-        self.faults.note(defect, Some(self.client), id)
-    }
-
-    /// The id after which to begin; none = a reset.
-    fn start(&mut self, after: &str, cursor: Cursor, state: State) -> Option<u64> {
-        if self.has(Defect::ResetAlways) && self.note(Defect::ResetAlways, None) {
-            return None;
-        }
-        if self.has(Defect::LiveNotResubscribed) {
-            let live = self.handover + 1..=u64::MAX;
-            self.mute.push((Defect::LiveNotResubscribed, live));
-        }
-        if self.has(Defect::IdsRestart)
-            && let Some(before) = self.faults.before()
-            && let Ok(after) = after.parse::<u64>()
-        {
-            // What it missed of the old numbers went with them; of the new ones all up to its cursor stay hidden.
-            let gone = (after.saturating_add(1)..=before)
-                .all(|id| self.note(Defect::IdsRestart, Some(id)));
-            self.mute.push((Defect::IdsRestart, 0..=after));
-            return gone.then_some(state.evicted);
-        }
-        match cursor {
-            Cursor::Unknown => None,
-            Cursor::Evicted(after) if self.has(Defect::SkipEvicted) => (after + 1..=state.evicted)
-                .all(|id| self.note(Defect::SkipEvicted, Some(id)))
-                .then_some(state.evicted),
-            Cursor::Evicted(_) => None,
-            Cursor::Known(after) => Some(self.resume(after, state)),
-        }
-    }
-
-    fn resume(&mut self, after: u64, state: State) -> u64 {
-        let forgets = self.has(Defect::ForgetLog)
-            && self.faults.before().is_some_and(|before| after <= before);
-        for (defect, acts) in [
-            (Defect::ForgetLog, forgets),
-            (Defect::NeverCatchUp, self.has(Defect::NeverCatchUp)),
-        ] {
-            if acts {
-                self.mute.push((defect, after + 1..=state.newest));
-            }
-        }
-        let missed = state.newest - after;
-        if let Some(planted) = self.faults.planted(Defect::LoseOnResume)
-            && missed >= 2
-        {
-            // Never the last one: while nothing newer has arrived, another resume would bring it after all.
-            let id =
-                after + 1 + planted.draw(self.faults.seed(), self.client, after) % (missed - 1);
-            self.mute.push((planted.defect, id..=id));
-        }
-        if self.has(Defect::DuplicateOnResume)
-            && after > state.evicted
-            && self.note(Defect::DuplicateOnResume, Some(after))
-        {
-            return after - 1;
-        }
-        after
-    }
-
-    /// Sends an event, or does to it what is planted; one defect at most, so that each has its own count.
-    fn pass(&mut self, event: Event, frames: &mut Vec<Utf8Bytes>) {
-        if let Some((defect, _)) = self.mute.iter().find(|(_, ids)| ids.contains(&event.id))
-            && self.note(*defect, Some(event.id))
-        {
-            return;
-        }
-        if let Some(held) = self.held.take() {
-            let swapped = self.note(Defect::Reorder, Some(held.id));
-            let (first, second) = if swapped {
-                (event, held)
-            } else {
-                (held, event)
-            };
-            frames.extend([first.frame, second.frame]);
-            return;
-        }
-        match self.spoils(event.id) {
-            Some(Defect::Reorder) => self.held = Some(event),
-            Some(defect) if self.note(defect, Some(event.id)) => spoil(defect, event, frames),
-            _ => frames.push(event.frame),
-        }
-    }
-
-    /// The defect that acts on this live event.
-    fn spoils(&self, id: u64) -> Option<Defect> {
-        if id <= self.handover {
-            return None;
-        }
-        [
-            Defect::LoseLive,
-            Defect::DuplicateLive,
-            Defect::CorruptFrame,
-            Defect::Conflict,
-            Defect::Reorder,
-        ]
-        .into_iter()
-        .find(|defect| {
-            self.faults
-                .planted(*defect)
-                .is_some_and(|planted| planted.hits(self.faults.seed(), self.client, id))
-        })
-    }
-}
-
-fn spoil(defect: Defect, event: Event, frames: &mut Vec<Utf8Bytes>) {
-    match defect {
-        Defect::DuplicateLive => frames.extend([event.frame.clone(), event.frame]),
-        Defect::CorruptFrame => {
-            let text = event.frame.as_str();
-            let cut = (0..=text.len() / 2).rfind(|&i| text.is_char_boundary(i));
-            frames.push(text[..cut.unwrap_or(0)].into());
-        }
-        Defect::Conflict => {
-            let other = Event::new(event.id, r#"{"conflict":true}"#);
-            frames.extend([event.frame, other.frame]);
-        }
-        // Lost.
-        _ => {}
+    pub(crate) fn release(&mut self) -> Option<Item> {
+        self.bite.as_mut()?.release()
     }
 }
 

@@ -34,15 +34,26 @@ const INBOX: usize = 1024;
 pub(crate) struct Event {
     /// From 1, ascending.
     pub(crate) id: u64,
-    /// The whole frame.
+    /// The whole frame of a WebSocket.
     pub(crate) frame: Utf8Bytes,
+    /// Where in it stands what was published.
+    data: usize,
 }
 
 impl Event {
     /// The frame of what was published, which is JSON.
     pub(crate) fn new(id: u64, data: &str) -> Self {
-        let frame = format!(r#"{{"id":"{id}","type":"event","data":{data}}}"#).into();
-        Self { id, frame }
+        let frame = format!(r#"{{"id":"{id}","type":"event","data":{data}}}"#);
+        Self {
+            id,
+            data: frame.len() - data.len() - 1,
+            frame: frame.into(),
+        }
+    }
+
+    /// What was published.
+    pub(crate) fn data(&self) -> &str {
+        &self.frame[self.data..self.frame.len() - 1]
     }
 }
 
@@ -163,9 +174,8 @@ impl Log {
     /// Where the directory can't be made, or the file isn't a log, or another process has it open.
     pub(crate) fn open(place: &Place, keep: u64, faults: Arc<Faults>) -> io::Result<Self> {
         let db = table::open(place)?;
-        let restarts_ids = faults.on_open(table::state(&db)?.newest)?;
-        if restarts_ids {
-            table::wipe(&db)?;
+        if let Some(first) = faults.on_open(table::state(&db)?.newest) {
+            table::wipe(&db, first)?;
         }
         let state = table::state(&db)?;
         let mut recent = Recent {

@@ -37,7 +37,7 @@ impl Problem {
     pub(crate) fn not_found() -> Self {
         Self::new(
             StatusCode::NOT_FOUND,
-            "nothing is here; there are /v1/live, /v1/publish, /v1/state and /healthz",
+            "nothing is here; there are /v1/live, /v1/events, /v1/resume, /v1/publish, /v1/state and /healthz",
         )
     }
 

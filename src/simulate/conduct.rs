@@ -8,19 +8,11 @@ use std::time::Duration;
 use super::Setup;
 use super::peer::{Link, Peer};
 use super::world::{Step, World};
+use crate::backoff::patience::{MARGIN, SILENCE, TAIL};
 use crate::history::{Cause, Elapsed, Mark};
 
 /// How often the conductor looks.
 const LOOK: Duration = Duration::from_millis(50);
-
-/// How long a socket may stay silent after others came back and receive (rule 5 of judgement).
-const SILENCE: Duration = Duration::from_secs(5);
-
-/// What is published after the last client has caught up (rule 15 of judgement).
-const TAIL: (Duration, usize) = (Duration::from_secs(2), 10);
-
-/// What the judge adds to its own forecast of the last client.
-const GRANTED: Duration = Duration::from_secs(10);
 
 /// After so many doublings every window is at its cap.
 const WINDOWS: u32 = 32;
@@ -155,6 +147,6 @@ impl World<'_> {
 pub(super) fn reconnect_limit(setup: &Setup) -> Duration {
     let windows = (0..WINDOWS).filter_map(|n| setup.backoff.window(n));
     let longest = windows.map(|w| w.most).max().unwrap_or_default();
-    let derived = setup.down + longest + GRANTED;
+    let derived = setup.down + longest + MARGIN;
     setup.terms.reconnect_limit.unwrap_or(derived)
 }

@@ -16,6 +16,10 @@ pub struct Ledger {
     pub duplicated: u64,
     /// Neighbours swapped.
     pub reordered: u64,
+    /// Events sent again and marked so.
+    pub redelivered: u64,
+    /// Subscribers that were told that they have caught up only after a live event.
+    pub late_acks: u64,
     /// Ids sent again with another content.
     pub conflict: u64,
     /// Frames cut short.

@@ -1,16 +1,20 @@
 //! The model server: a log, a window of it that is kept, replay and live, and on demand one planted bug.
 //!
-//! It sees client numbers, ids and publications and says what it sends; time is told to it and it schedules nothing.
-//! It shares no code with the reference server, whose misbehaviour it models by the names in `server/defect.rs`.
+//! It sees client numbers, ids and publications and says what it sends (`model/sending.rs`); time is told to it and it
+//! schedules nothing. It shares no code with the reference server, whose misbehaviour it models by the names in `server/defect.rs`.
+
+mod sending;
 
 use std::collections::HashMap;
-use std::ops::Range;
 use std::time::Duration;
 
 use super::{Fault, Ledger, Setup};
 use crate::backoff::Address;
 use crate::history::{ClientId, Elapsed, Seq};
 use crate::server::defect::Defect;
+
+/// `unknown-is-now`: with each restart ids begin at the next multiple of this.
+const EPOCH: u64 = 1 << 30;
 
 /// Keeps the server's draws apart from the clients'.
 const SALT: u64 = 0x6d6f_6465_6c73_7276;
@@ -30,8 +34,12 @@ pub(super) enum Frame {
     Conflict(usize),
     /// The event, cut short.
     Cut(usize),
-    /// Reload; this is the newest id.
+    /// The event, marked as sent again.
+    Again(usize),
+    /// Reload what is not newer than this id.
     Reset(u64),
+    /// The replay is over, says the server.
+    CaughtUp,
 }
 
 /// What the server answers to the request for a WebSocket.
@@ -50,6 +58,8 @@ enum Feed {
     All,
     /// Only ids above this one.
     Above(u64),
+    /// Nothing of the next so many.
+    Gap(u32),
     Nothing,
 }
 
@@ -58,11 +68,14 @@ struct Subscriber {
     feed: Feed,
     /// Held back to be sent after its successor.
     held: Option<usize>,
+    /// Told that it has caught up only after a live event.
+    waits: bool,
 }
 
 const NOBODY: Subscriber = Subscriber {
     feed: Feed::None,
     held: None,
+    waits: false,
 };
 
 #[derive(Debug)]
@@ -80,7 +93,7 @@ pub(super) struct Model {
     start: usize,
     /// The last id that is no longer kept.
     evicted: u64,
-    /// The last id of the history that `forget-log` forgot.
+    /// The last id of the history that `forget-log` forgot, or whose ids `unknown-is-now` lost.
     forgotten: u64,
     next_id: u64,
     /// What each publication was answered: a repeated one is not stored again, across restarts too.
@@ -162,6 +175,11 @@ impl Model {
                 self.start = self.log.len();
                 self.next_id = 1;
             }
+            Some(Defect::UnknownIsNow) => {
+                self.start = self.log.len();
+                self.forgotten = self.next_id - 1;
+                self.next_id = (self.next_id / EPOCH + 1) * EPOCH;
+            }
             _ => {}
         }
     }
@@ -236,133 +254,13 @@ impl Model {
         (id, Some(self.log.len() - 1))
     }
 
-    /// A client connected, with the id that it had last; the frames that it gets at once.
-    pub(super) fn subscribe(&mut self, client: usize, after: Option<u64>, out: &mut Vec<Frame>) {
-        self.subscribers[client] = Subscriber {
-            feed: Feed::All,
-            held: None,
-        };
-        let Some(after) = after else {
-            return;
-        };
-        let kept = self.kept_after(after);
-        match self.acting() {
-            Some(Defect::ResetAlways) => self.reset(after, out),
-            Some(Defect::NeverCatchUp) => self.withhold(client, kept),
-            Some(Defect::ForgetLog) if after <= self.forgotten => self.withhold(client, kept),
-            Some(Defect::LiveNotResubscribed) => {
-                self.subscribers[client].feed = Feed::Nothing;
-                self.replay(client, kept, out);
-            }
-            Some(Defect::IdsRestart) if self.life > 0 => {
-                self.subscribers[client].feed = Feed::Above(after);
-                self.withhold(client, self.start..kept.start);
-                self.replay(client, kept, out);
-            }
-            Some(Defect::SkipEvicted) if after < self.evicted => {
-                let missing = self.log.partition_point(|e| e.id <= after);
-                self.withhold(client, missing..self.start);
-                self.replay(client, kept, out);
-            }
-            _ if after < self.evicted || after >= self.next_id => self.reset(after, out),
-            Some(Defect::LoseOnResume) if !kept.is_empty() && self.bites(client, kept.start) => {
-                let draw = self.draw(client, kept.end) * kept.len() as f64;
-                let skipped = kept.start + draw as usize;
-                self.replay(client, kept.start..skipped, out);
-                self.withhold(client, skipped..skipped + 1);
-                self.replay(client, skipped + 1..kept.end, out);
-            }
-            Some(Defect::DuplicateOnResume) if kept.start > self.start => {
-                self.ledger.duplicated += 1;
-                self.replay(client, kept.start - 1..kept.end, out);
-            }
-            _ => self.replay(client, kept, out),
-        }
-    }
-
-    /// What one subscriber gets of an event that was just stored.
-    pub(super) fn live(&mut self, client: usize, at: usize, out: &mut Vec<Frame>) {
-        let id = self.log[at].id;
-        match self.subscribers[client].feed {
-            Feed::None => return,
-            Feed::Nothing => return self.withhold(client, at..at + 1),
-            Feed::Above(after) if id <= after => return self.withhold(client, at..at + 1),
-            Feed::Above(_) | Feed::All => {}
-        }
-        let Some(defect) = self.acting() else {
-            out.push(Frame::Event(at));
-            return;
-        };
-        if let Some(held) = self.subscribers[client].held.take() {
-            self.ledger.reordered += 1;
-            out.extend([Frame::Event(at), Frame::Event(held)]);
-            return;
-        }
-        let bites = self.bites(client, at);
-        match defect {
-            Defect::LoseLive if bites => self.withhold(client, at..at + 1),
-            Defect::DuplicateLive if bites => {
-                self.ledger.duplicated += 1;
-                out.extend([Frame::Event(at), Frame::Event(at)]);
-            }
-            Defect::Reorder if bites => self.subscribers[client].held = Some(at),
-            Defect::Conflict if bites => {
-                self.ledger.conflict += 1;
-                out.extend([Frame::Event(at), Frame::Conflict(at)]);
-            }
-            Defect::CorruptFrame if bites => {
-                self.ledger.corrupt += 1;
-                self.withhold(client, at..at + 1);
-                out.push(Frame::Cut(at));
-            }
-            _ => out.push(Frame::Event(at)),
-        }
-    }
-
-    /// Nothing more is published: what is held back for a successor goes out alone.
-    pub(super) fn flush(&mut self, client: usize, out: &mut Vec<Frame>) {
-        out.extend(self.subscribers[client].held.take().map(Frame::Event));
-    }
-
-    /// The kept events above an id. Within the kept window ids ascend, whatever happened before.
-    fn kept_after(&self, after: u64) -> Range<usize> {
-        let kept = &self.log[self.start..];
-        self.start + kept.partition_point(|e| e.id <= after)..self.log.len()
-    }
-
-    fn reset(&mut self, after: u64, out: &mut Vec<Frame>) {
-        self.ledger.resets += 1;
-        let missing = self.log.partition_point(|e| e.id <= after)..self.log.len();
-        self.ledger.covered += missing.filter(|&at| self.counts(at)).count() as u64;
-        out.push(Frame::Reset(self.next_id - 1));
-    }
-
-    fn replay(&mut self, client: usize, events: Range<usize>, out: &mut Vec<Frame>) {
-        for at in events {
-            if self.fault.is_some() {
-                let pair = (name(client), self.log[at].seq);
-                self.ledger.withheld.remove(&pair);
-            }
-            out.push(Frame::Event(at));
-        }
-    }
-
-    fn withhold(&mut self, client: usize, events: Range<usize>) {
-        for at in events {
-            if self.counts(at) {
-                let pair = (name(client), self.log[at].seq);
-                self.ledger.withheld.insert(pair);
-            }
-        }
+    /// The defect, once it may act.
+    fn acting(&self) -> Option<Defect> {
+        self.armed.and(self.fault).map(|fault| fault.defect)
     }
 
     fn counts(&self, at: usize) -> bool {
         self.armed.is_some_and(|first| self.log[at].seq >= first)
-    }
-
-    /// The defect, once it may act.
-    fn acting(&self) -> Option<Defect> {
-        self.armed.and(self.fault).map(|fault| fault.defect)
     }
 
     fn draw(&self, client: usize, what: usize) -> f64 {

@@ -186,6 +186,12 @@ impl Peer {
         }
     }
 
+    /// The server said that it has caught up; that is noted and never believed.
+    pub(super) fn marker(&mut self, at: Elapsed) {
+        self.recorder.marker(at);
+        self.heard = at;
+    }
+
     /// A frame could not be read.
     pub(super) fn unread(&mut self, at: Elapsed, text: String) {
         self.heard = at;

@@ -11,7 +11,7 @@ pub(super) struct Table {
     events: Vec<Event>,
     /// For each stored event, as it is seen once anybody saw it.
     seen: Vec<Option<Seen>>,
-    /// Events that no log holds: other contents and resets, by (id, digest).
+    /// Events that no log holds: other contents, marked ones and resets, by (id, digest).
     odd: HashMap<(u64, u64), EventIx>,
 }
 
@@ -31,6 +31,18 @@ impl Table {
         };
         self.seen[place] = Some(seen);
         seen
+    }
+
+    /// A stored event that is marked as sent again.
+    pub(super) fn again(&mut self, stored: Stored, number: usize) -> Seen {
+        let digest = content(stored.seq);
+        let event = self.odd(stored.id, Some(stored.seq), digest);
+        self.events[event.0 as usize].redelivered = true;
+        Seen {
+            event,
+            id: stored.id,
+            number,
+        }
     }
 
     /// A stored event's id with another content.

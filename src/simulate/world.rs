@@ -313,11 +313,20 @@ impl<'a> World<'a> {
                     let text = format!(r#"{{"id":"{}","type":"#, self.model.stored(place).id);
                     self.peers[client].unread(at, text);
                 }
+                Frame::Again(place) => {
+                    let stored = self.model.stored(place);
+                    let number = self.publisher.number(stored.seq);
+                    let seen = self.table.again(stored, number);
+                    self.peers[client].receipt(at, seen, &self.setup.backoff);
+                }
+                Frame::CaughtUp => self.peers[client].marker(at),
                 Frame::Reset(id) => {
                     let event = self.table.reset(id);
                     let (model, publisher) = (&self.model, &self.publisher);
-                    let covered =
-                        (0..model.len()).map(|place| publisher.number(model.stored(place).seq));
+                    let stored = (0..model.len()).map(|place| model.stored(place));
+                    let covered = stored
+                        .filter(|stored| stored.id <= id)
+                        .map(|stored| publisher.number(stored.seq));
                     self.peers[client].reset(at, event, id, covered, &self.setup.backoff);
                 }
             }

@@ -157,7 +157,9 @@ impl Life {
         self.order(first);
         let mut exit = self.exit_within(limit).await?;
         if exit.is_none() && signal == StopSignal::Term {
-            escalation = Escalation::Killed;
+            escalation = Escalation::Killed {
+                at: self.clock.now(),
+            };
             self.order(Order::Kill);
             exit = self.exit_within(KILL_LIMIT).await?;
         }

@@ -2,19 +2,23 @@
 //!
 //! It knows nothing of who runs the target, nor of what an answer means for an outage.
 
-use std::io;
+use std::sync::Arc;
 use std::time::Duration;
 
 use http_body_util::Empty;
 use hyper::body::Bytes;
-use hyper::header::HOST;
+use hyper::header::{AUTHORIZATION, HOST};
 use hyper_util::rt::TokioIo;
-use tokio::net::TcpStream;
-use url::Url;
+use url::{Position, Url};
 
 use crate::clock::Clock;
 use crate::error::Error;
-use crate::history::Elapsed;
+use crate::history::{AttemptOutcome, Elapsed};
+use crate::secrets::basic;
+use crate::transport::network::Network;
+use crate::transport::proxy::login;
+use crate::transport::tls::Offer;
+use crate::transport::wire::Wire;
 
 /// How long one try may take.
 const TRY: Duration = Duration::from_secs(1);
@@ -22,12 +26,17 @@ const TRY: Duration = Duration::from_secs(1);
 pub const PACE: Duration = Duration::from_millis(20);
 
 /// A question to the target.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct Probe {
-    host: String,
-    port: u16,
-    /// The path and query of a GET; none = a TCP connect is enough.
-    path: Option<String>,
+    url: Url,
+    network: Arc<Network>,
+    question: Question,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Question {
+    Connect,
+    Get,
 }
 
 impl Probe {
@@ -36,32 +45,31 @@ impl Probe {
     /// # Errors
     ///
     /// Usage where it is no URL with a host and a port.
-    pub fn connect(url: &str) -> Result<Self, Error> {
-        let (host, port, _) = address(url)?;
+    pub fn connect(url: &str, network: Arc<Network>) -> Result<Self, Error> {
         Ok(Self {
-            host,
-            port,
-            path: None,
+            url: address(url)?,
+            network,
+            question: Question::Connect,
         })
     }
 
-    /// A GET of an `http://` URL, which must answer 2xx.
+    /// A GET of an `http://` or `https://` URL, which must answer 2xx. A user in it becomes basic authentication.
     ///
     /// # Errors
     ///
-    /// Usage where it is no `http://` URL with a host.
-    pub fn get(url: &str) -> Result<Self, Error> {
-        let (host, port, parsed) = address(url)?;
-        if parsed.scheme() != "http" {
+    /// Usage where it is no such URL with a host.
+    pub fn get(url: &str, network: Arc<Network>) -> Result<Self, Error> {
+        let url = address(url)?;
+        if !["http", "https"].contains(&url.scheme()) {
             return Err(Error::Usage(format!(
-                "readiness can't be asked over {}; use an http:// URL, or none for a TCP connect to the target",
-                parsed.scheme()
+                "readiness can't be asked over {}; use an http:// or https:// URL, or none for a TCP connect to the target",
+                url.scheme()
             )));
         }
         Ok(Self {
-            host,
-            port,
-            path: Some(parsed[url::Position::BeforePath..url::Position::AfterQuery].to_owned()),
+            url,
+            network,
+            question: Question::Get,
         })
     }
 
@@ -113,26 +121,45 @@ impl Probe {
     /// The address that is asked.
     #[must_use]
     pub fn peer(&self) -> String {
-        format!("{}:{}", self.host, self.port)
+        let port = self.url.port_or_known_default().unwrap_or(80);
+        format!("{}:{port}", self.url.host_str().unwrap_or_default())
     }
 
     async fn ask(&self) -> Result<(), String> {
-        let stream = dial(&self.host, self.port)
+        let failed = |outcome: AttemptOutcome| {
+            let why = match &outcome {
+                AttemptOutcome::Refused => "connection refused",
+                AttemptOutcome::Timeout => "no answer",
+                AttemptOutcome::Handshake { why, .. } | AttemptOutcome::Local(why) => why,
+                AttemptOutcome::Opened | AttemptOutcome::Aborted => "given up",
+            };
+            format!("{} can't be connected to: {why}", self.peer())
+        };
+        // Asked afresh: a server that comes back may have moved.
+        let stream = self
+            .network
+            .reach(&self.url, None, None)
             .await
-            .map_err(|e| format!("{} can't be connected to: {e}", self.peer()))?;
-        match &self.path {
-            None => Ok(()),
-            Some(path) => self.ask_http(stream, path).await,
+            .map_err(failed)?;
+        if self.question == Question::Connect {
+            return Ok(());
         }
+        let wire = self.network.secure(stream, &self.url, Offer::Http1);
+        self.ask_http(wire.await.map_err(failed)?).await
     }
 
-    async fn ask_http(&self, stream: TcpStream, path: &str) -> Result<(), String> {
+    async fn ask_http(&self, wire: Wire) -> Result<(), String> {
         let failed = |e: &dyn std::fmt::Display| format!("{} answers no HTTP: {e}", self.peer());
-        let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream))
+        let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(wire))
             .await
             .map_err(|e| failed(&e))?;
-        let request = hyper::Request::get(path)
-            .header(HOST, self.peer())
+        let url = &self.url;
+        let mut request = hyper::Request::get(&url[Position::BeforePath..Position::AfterQuery])
+            .header(HOST, &url[Position::BeforeHost..Position::AfterPort]);
+        if let Some(login) = login(url) {
+            request = request.header(AUTHORIZATION, basic(&login));
+        }
+        let request = request
             .body(Empty::<Bytes>::new())
             .map_err(|e| failed(&e))?;
         let exchange = async {
@@ -158,7 +185,7 @@ impl Probe {
     }
 }
 
-fn address(url: &str) -> Result<(String, u16, Url), Error> {
+fn address(url: &str) -> Result<Url, Error> {
     // The URL isn't quoted: what was filled in may be a secret.
     let wrong = |why: &str| {
         Error::Usage(format!(
@@ -166,26 +193,13 @@ fn address(url: &str) -> Result<(String, u16, Url), Error> {
         ))
     };
     let parsed = Url::parse(url).map_err(|e| wrong(&format!("is no URL ({e})")))?;
-    let host = parsed.host_str().ok_or_else(|| wrong("has no host"))?;
-    let port = parsed
-        .port_or_known_default()
-        .ok_or_else(|| wrong("has no port"))?;
-    // The brackets of an IPv6 address belong to URLs only.
-    let host = host
-        .trim_start_matches('[')
-        .trim_end_matches(']')
-        .to_owned();
-    Ok((host, port, parsed))
-}
-
-/// Connects. A connection that met itself counts as refused (rule 22 of judgement).
-pub(crate) async fn dial(host: &str, port: u16) -> io::Result<TcpStream> {
-    let stream = TcpStream::connect((host, port)).await?;
-    if stream.local_addr()? == stream.peer_addr()? {
-        return Err(io::ErrorKind::ConnectionRefused.into());
+    if parsed.host().is_none() {
+        return Err(wrong("has no host"));
     }
-    stream.set_nodelay(true)?;
-    Ok(stream)
+    if parsed.port_or_known_default().is_none() {
+        return Err(wrong("has no port"));
+    }
+    Ok(parsed)
 }
 
 #[cfg(test)]
@@ -194,18 +208,27 @@ mod tests {
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     use tokio::net::TcpListener;
 
+    fn network() -> Arc<Network> {
+        Arc::new(Network::plain(TRY))
+    }
+
     #[test]
     fn urls_name_the_address() {
-        let peer = |url| Probe::connect(url).map(|p| p.peer()).map_err(|_| ());
+        let peer = |url| {
+            Probe::connect(url, network())
+                .map(|p| p.peer())
+                .map_err(|_| ())
+        };
         assert_eq!(
             peer("ws://localhost/live?after="),
             Ok("localhost:80".into())
         );
         assert_eq!(peer("wss://example.org/x"), Ok("example.org:443".into()));
-        assert_eq!(peer("http://[::1]:81"), Ok("::1:81".into()));
+        assert_eq!(peer("http://[::1]:81"), Ok("[::1]:81".into()));
         assert_eq!(peer("localhost:80"), Err(()));
         assert_eq!(peer("nothing"), Err(()));
-        assert!(matches!(Probe::get("https://a/"), Err(Error::Usage(_))));
+        let refused = Probe::get("wss://a/", network());
+        assert!(matches!(refused, Err(Error::Usage(_))));
     }
 
     async fn answering(answer: &'static str) -> Probe {
@@ -219,7 +242,7 @@ mod tests {
                 let _ = stream.write_all(answer.as_bytes()).await;
             }
         });
-        Probe::get(&url).unwrap()
+        Probe::get(&url, network()).unwrap()
     }
 
     #[tokio::test]
@@ -236,7 +259,8 @@ mod tests {
     async fn ready_waits_for_the_server_and_tells_what_it_met() {
         let held = crate::target::port::Held::pick().unwrap();
         let clock = Clock::start();
-        let probe = Probe::connect(&format!("ws://127.0.0.1:{}/", held.port())).unwrap();
+        let url = format!("ws://127.0.0.1:{}/", held.port());
+        let probe = Probe::connect(&url, network()).unwrap();
         let why = probe
             .wait_ready(clock, Duration::from_millis(60))
             .await

@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -44,12 +44,9 @@ impl Names {
     /// # Errors
     /// The system's, or a timeout, where a name was never resolved.
     pub async fn addresses(&self, url: &Url, now: Elapsed) -> io::Result<Arc<[SocketAddr]>> {
-        let port = url.port_or_known_default().unwrap_or(80);
-        let name = match url.host() {
-            Some(Host::Ipv4(ip)) => return Ok([(ip, port).into()].into()),
-            Some(Host::Ipv6(ip)) => return Ok([(ip, port).into()].into()),
-            Some(Host::Domain(name)) => format!("{name}:{port}"),
-            None => return Err(io::Error::other("the URL names no host")),
+        let name = match host(url)? {
+            Place::Address(address) => return Ok([address].into()),
+            Place::Name(name) => name,
         };
         let old = match self
             .known
@@ -64,9 +61,7 @@ impl Names {
             }
             None => None,
         };
-        let asked = timeout(self.limit, tokio::net::lookup_host(&name)).await;
-        let found = asked.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()));
-        match found.map(Iterator::collect) {
+        match self.ask(&name).await {
             Ok(addresses) => {
                 let known = Known {
                     addresses,
@@ -82,6 +77,60 @@ impl Names {
             Err(e) => old.ok_or(e),
         }
     }
+
+    /// The same, asked for now.
+    ///
+    /// # Errors
+    /// The system's, or a timeout.
+    pub async fn ask_now(&self, url: &Url) -> io::Result<Arc<[SocketAddr]>> {
+        match host(url)? {
+            Place::Address(address) => Ok([address].into()),
+            Place::Name(name) => self.ask(&name).await,
+        }
+    }
+
+    async fn ask(&self, name: &str) -> io::Result<Arc<[SocketAddr]>> {
+        let asked = timeout(self.limit, tokio::net::lookup_host(name)).await;
+        let found = asked.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()));
+        let mut found: Vec<_> = found?.collect();
+        if let Some(port) = found.first().map(SocketAddr::port)
+            && is_localhost(name)
+        {
+            // Systems that name one of them only are common, and servers that listen on the other one as well.
+            for ip in [
+                IpAddr::V4(Ipv4Addr::LOCALHOST),
+                IpAddr::V6(Ipv6Addr::LOCALHOST),
+            ] {
+                if !found.iter().any(|known| known.is_ipv4() == ip.is_ipv4()) {
+                    found.push((ip, port).into());
+                }
+            }
+        }
+        Ok(found.into())
+    }
+}
+
+/// Whether `name:port` is loopback's name.
+fn is_localhost(name: &str) -> bool {
+    name.rsplit_once(':')
+        .is_some_and(|(name, _)| name.eq_ignore_ascii_case("localhost"))
+}
+
+/// Where a URL's host is.
+enum Place {
+    Address(SocketAddr),
+    /// `name:port`.
+    Name(String),
+}
+
+fn host(url: &Url) -> io::Result<Place> {
+    let port = url.port_or_known_default().unwrap_or(80);
+    Ok(match url.host() {
+        Some(Host::Ipv4(ip)) => Place::Address((ip, port).into()),
+        Some(Host::Ipv6(ip)) => Place::Address((ip, port).into()),
+        Some(Host::Domain(name)) => Place::Name(format!("{name}:{port}")),
+        None => return Err(io::Error::other("the URL names no host")),
+    })
 }
 
 #[cfg(test)]
@@ -106,6 +155,15 @@ mod tests {
             ["[::1]:9".parse().unwrap()]
         );
         assert!(names.known.lock().unwrap().is_empty());
+    }
+
+    #[tokio::test]
+    async fn localhost_is_both_families_whatever_the_system_says() {
+        let names = Names::new(Duration::from_secs(10));
+        let mut found = ask(&names, "ws://LocalHost:9/", 0).await.unwrap().to_vec();
+        found.sort();
+        let both = ["127.0.0.1:9", "[::1]:9"].map(|a| a.parse().unwrap());
+        assert_eq!(found, both);
     }
 
     #[tokio::test]

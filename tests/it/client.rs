@@ -9,5 +9,8 @@
 
 mod coming_back;
 mod dialling;
+mod frames;
 mod reading;
-mod rig;
+pub(crate) mod rig;
+mod streams;
+mod talking;

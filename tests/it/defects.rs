@@ -11,7 +11,11 @@ use herd::server::defect::Defect;
 fn blinds(defect: Defect) -> &'static [Check] {
     match defect {
         // Nobody is seen caught up, so nothing was recovered from.
-        Defect::ForgetLog | Defect::NeverCatchUp => &[Check::Recovery],
+        Defect::ForgetLog
+        | Defect::NeverCatchUp
+        | Defect::UnknownIsNow
+        | Defect::LyingSession
+        | Defect::Zombie => &[Check::Recovery],
         // Nobody is back within the run.
         Defect::AcceptThenClose => &[Check::ReconnectSpread, Check::ExactlyOnce, Check::Recovery],
         _ => &[],

@@ -23,6 +23,9 @@ pub(crate) struct Recomputed {
     pub(crate) dropped: BTreeMap<u32, HashSet<u32>>,
     pub(crate) reconnected: BTreeMap<u32, HashSet<u32>>,
     pub(crate) attempts: BTreeMap<(u32, String), u64>,
+    /// For each outage: what came of resumes; over all of them, why sessions ended.
+    pub(crate) resumes: BTreeMap<(u32, String), u64>,
+    pub(crate) causes: BTreeMap<String, u64>,
     /// (client, expected publication) pairs, and those of them without a receipt.
     pub(crate) expected: u64,
     pub(crate) missing: u64,
@@ -89,11 +92,33 @@ pub(crate) fn recompute(dir: &Path) -> Recomputed {
 
 fn deliveries(dir: &Path, out: &mut Recomputed) {
     let sessions = rows(dir, "sessions.csv");
+    for row in &sessions {
+        let resume = (
+            number(row, "outage"),
+            row["resume_outcome"].replace('-', "_"),
+        );
+        *out.resumes.entry(resume).or_default() += 1;
+        let cause = match (row["cause"].as_str(), row["close_code"].as_str()) {
+            ("" | "herd", _) => continue,
+            ("close", "") => "1005",
+            ("close", code) => code,
+            (word, _) => word,
+        };
+        *out.causes.entry(cause.into()).or_default() += 1;
+    }
     let clients: HashSet<_> = sessions.iter().map(|row| row["client"].clone()).collect();
+    let anew = |(row, before): (&&Row, Option<&Row>)| {
+        let refused = |before: &Row| {
+            before["client"] == row["client"] && before["resume_outcome"] == "refused"
+        };
+        row["resume_outcome"] == "reset"
+            || row["resumed_from"].is_empty() && before.is_some_and(refused)
+    };
     let reloaded: HashSet<_> = sessions
         .iter()
-        .filter(|row| row["resume_outcome"] == "reset")
-        .map(|row| (row["client"].clone(), row["session"].clone()))
+        .enumerate()
+        .filter(|(n, row)| anew((row, n.checked_sub(1).map(|n| &sessions[n]))))
+        .map(|(_, row)| (row["client"].clone(), row["session"].clone()))
         .collect();
     let receipts = rows(dir, "receipts.csv");
     let arrived: HashSet<_> = receipts.iter().map(|row| row["seq"].as_str()).collect();
@@ -142,6 +167,7 @@ pub(crate) fn check(dir: &Path) {
     let errors = schema_errors(&summary);
     assert!(errors.is_empty(), "{errors:#?}");
     let found = recompute(dir);
+    let mut causes = BTreeMap::new();
     for outage in summary["outages"].as_array().expect("a list") {
         let n = outage["outage"].as_u64().expect("a number") as u32;
         let of = |map: &BTreeMap<u32, HashSet<u32>>| map.get(&n).map_or(0, HashSet::len);
@@ -155,11 +181,25 @@ pub(crate) fn check(dir: &Path) {
             total += rows.unwrap_or(0);
         }
         assert_eq!(attempts["total"], total, "attempts in {n}");
+        let failed = ["refused", "timeout", "handshake"].map(|o| attempts[o].as_u64());
+        let statuses = counts(&outage["statuses"]);
+        assert_eq!(
+            statuses.values().sum::<u64>(),
+            failed.iter().flatten().sum::<u64>()
+        );
+        for (outcome, n_resumes) in counts(&outage["resumes"]) {
+            let rows = found.resumes.get(&(n, outcome.clone())).copied();
+            assert_eq!(n_resumes, rows.unwrap_or(0), "{outcome} in {n}");
+        }
+        for (cause, n_ends) in counts(&outage["causes"]) {
+            *causes.entry(cause).or_default() += n_ends;
+        }
         let reconnect = &outage["reconnect"];
         let span = |key: &str| reconnect[key].as_f64().map(|ms| (ms * 1e3).round() as u64);
         let spans = span("span_ms").zip(span("dialled_span_ms"));
         assert_eq!(spans, found.spans.get(&n).copied(), "spans of {n}");
     }
+    assert_eq!(causes, found.causes, "why sessions ended");
     let d: DeliveryFacts =
         serde_json::from_value(summary["delivery"].clone()).expect("as the schema says");
     assert_eq!(
@@ -177,6 +217,11 @@ pub(crate) fn check(dir: &Path) {
         found.duplicated
     );
     assert_eq!(found.reordered, d.reordered, "reordered");
+}
+
+/// An object of counts.
+fn counts(object: &Value) -> BTreeMap<String, u64> {
+    serde_json::from_value(object.clone()).expect("as the schema says")
 }
 
 fn read(dir: &Path) -> Value {
@@ -225,7 +270,10 @@ fn the_csv_files_alone_give_the_numbers_of_the_summary() {
 /// Every number that is compared is seen to differ.
 #[test]
 fn a_summary_that_says_otherwise_is_found_out() {
-    let lies: [fn(&mut Verdict); 7] = [
+    let lies: [fn(&mut Verdict); 10] = [
+        |v| v.outages[0].resumes.reset = 1,
+        |v| _ = v.outages[0].causes.insert("1012".into(), 1),
+        |v| v.outages[0].statuses.clear(),
         |v| v.outages[0].reconnect.span_ms = Some(5_000.0),
         |v| v.outages[0].reconnect.dialled_span_ms = Some(5_000.0),
         |v| (v.delivery.lost, v.delivery.delivered) = (0, 27),
@@ -283,6 +331,8 @@ fn the_summary_has_the_shape_of_the_contract() {
             "outages",
             "delivery",
             "generator",
+            "retry_after",
+            "declined",
             "checks"
         ]
     );

@@ -21,7 +21,8 @@ const TABLE: &[(&str, May)] = &[
     ("history", Only(&[])),
     ("clock", Only(&["history"])),
     ("template", Only(&[])),
-    ("transport", Only(&["history"])),
+    ("secrets", Only(&[])),
+    ("transport", Only(&["history", "secrets"])),
     (
         "profile",
         Only(&[
@@ -45,12 +46,16 @@ const TABLE: &[(&str, May)] = &[
             "history",
             "profile",
             "report::Format",
+            "secrets",
             "server::defect",
+            "transport::tls",
         ]),
     ),
     (
         "plan",
-        Only(&["scenario", "backoff", "history", "template"]),
+        Only(&[
+            "scenario", "profile", "backoff", "history", "secrets", "template",
+        ]),
     ),
     ("check", Only(&["history", "backoff"])),
     ("report", Only(&["check", "history"])),

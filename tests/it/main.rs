@@ -7,6 +7,7 @@ mod files;
 mod layers;
 mod rules;
 mod run;
+mod secure;
 mod server;
 mod simulation;
 mod target;

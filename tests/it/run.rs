@@ -10,10 +10,12 @@
 
 mod bad_input;
 mod ends;
+mod inside_tls;
 mod nothing;
 mod passing;
 mod peers;
 mod scenarios;
+mod secrets;
 mod shards;
 mod streams;
 mod ways;

@@ -5,7 +5,9 @@
     reason = "the lint's exception for tests doesn't reach their helpers"
 )]
 
+mod events;
 mod process;
+mod resume;
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -64,6 +66,21 @@ impl Server {
             .unwrap();
         assert_eq!(answer.status, 200, "{answer:?}");
         answer.json()
+    }
+}
+
+/// Publishes so many events over four connections at a time.
+async fn publish_many(to: SocketAddr, events: u64) {
+    let publishers = (0..4).map(|first| {
+        tokio::spawn(async move {
+            for n in (first..events).step_by(4) {
+                let answer = request(to, "POST /v1/publish", "", &n.to_string()).await;
+                assert_eq!(answer.unwrap().status, 200);
+            }
+        })
+    });
+    for publisher in publishers.collect::<Vec<_>>() {
+        publisher.await.unwrap();
     }
 }
 
@@ -260,6 +277,9 @@ async fn errors_are_problems() {
         ("GET /v1/publish", "", "", 405),
         ("GET /v1/live", "", "", 426),
         ("GET /v1/live?after=1&after=2", "", "", 400),
+        ("GET /v1/events?after=1&after=2", "", "", 400),
+        ("POST /v1/events", "", "", 405),
+        ("GET /v1/resume", "", "", 426),
         ("POST /v1/publish", "", "{", 400),
         ("POST /v1/publish", "", "", 400),
         ("POST /v1/publish", ndjson, "1\n{\n", 400),

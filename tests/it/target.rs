@@ -10,6 +10,7 @@ mod supervised;
 mod triggers;
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use herd::clock::Clock;
@@ -17,8 +18,14 @@ use herd::target::Server;
 use herd::target::guarded::{Place, Program};
 use herd::target::port::Held;
 use herd::target::probe::Probe;
+use herd::transport::network::Network;
 use rustix::process::Pid;
 use tokio::task::JoinHandle;
+
+/// TCP alone.
+fn network() -> Arc<Network> {
+    Arc::new(Network::plain(Duration::from_secs(10)))
+}
 
 /// Waits until a condition holds, a minute at most.
 async fn until<T>(what: &str, mut condition: impl FnMut() -> Option<T>) -> T {
@@ -91,7 +98,7 @@ impl Stage {
     }
 
     fn probe(&self) -> Probe {
-        Probe::connect(&format!("ws://127.0.0.1:{}/", self.held.port())).unwrap()
+        Probe::connect(&format!("ws://127.0.0.1:{}/", self.held.port()), network()).unwrap()
     }
 
     /// A server of this script, run in the stage's directory.

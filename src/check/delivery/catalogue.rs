@@ -17,6 +17,10 @@ pub(super) struct Item<'a> {
     pub(super) seq: Option<Seq>,
     /// The id in the publisher's answer, else the one that clients got it under.
     pub(super) id: Option<&'a str>,
+    /// The epoch that clients got it under; none too where none of them got it.
+    pub(super) epoch: Option<&'a str>,
+    /// What must rise, where clients got it with a key of its own for that.
+    pub(super) order: Option<&'a str>,
     /// Since when it certainly exists: the publisher's answer, else its first receipt anywhere.
     pub(super) known: Elapsed,
     /// The server can't have stored it before.
@@ -223,6 +227,12 @@ fn item<'a>(
                 .iter()
                 .find_map(|ix| history.event(*ix).id.as_deref())
         }),
+        epoch: events
+            .iter()
+            .find_map(|ix| history.event(*ix).epoch.as_deref()),
+        order: events
+            .iter()
+            .find_map(|ix| history.event(*ix).order.as_deref()),
         known: match publication.fate {
             Fate::Acked => answered,
             Fate::Failed | Fate::Unknown => first_seen.unwrap_or(answered),
@@ -250,9 +260,8 @@ fn item<'a>(
 }
 
 fn under_two_ids(history: &History, events: &[EventIx]) -> bool {
-    events
-        .iter()
-        .any(|ix| history.event(*ix).id != history.event(events[0]).id)
+    let identity = |ix: EventIx| history.event(ix).identity();
+    events.iter().any(|ix| identity(*ix) != identity(events[0]))
 }
 
 /// A number of this run without a publication is unexpected only where the record of publications is whole: not where a

@@ -4,7 +4,7 @@
 //! id for no content that arrived, or for several writings of one number, the most received content is right, and of
 //! equally received ones the first seen: a server that garbles an event for one client must not turn all the others
 //! into offenders. Where the publisher was answered with one id for several numbers, the server has used the id again
-//! for something else. Each of them is then right by the publisher's word and counts for its own number, but a client
+//! for something else (in one epoch: the same id of another is another event). Each of them is then right by the publisher's word and counts for its own number, but a client
 //! that gets two of them under that id, with no reset between, has a conflict.
 //!
 //! Where herd publishes, only ids under which one of this run's numbers arrived are judged: a heartbeat that always
@@ -33,16 +33,21 @@ pub(super) struct Contents(HashMap<EventIx, Standing>);
 
 impl Contents {
     pub(super) fn new(history: &History, survey: &Survey) -> Self {
-        let mut by_id: HashMap<&str, Vec<EventIx>> = HashMap::with_capacity(history.events.len());
+        let mut by_identity: HashMap<_, Vec<EventIx>> =
+            HashMap::with_capacity(history.events.len());
         for (place, event) in history.events.iter().enumerate() {
             if let (Some(id), true) = (event.id.as_deref(), survey.received[place] > 0) {
-                by_id.entry(id).or_default().push(EventIx(place as u32));
+                let same = by_identity.entry((event.epoch.as_deref(), id)).or_default();
+                same.push(EventIx(place as u32));
             }
         }
-        let mut groups: Vec<_> = by_id.into_iter().filter(|(_, g)| g.len() > 1).collect();
+        let mut groups: Vec<_> = by_identity
+            .into_iter()
+            .filter(|(_, g)| g.len() > 1)
+            .collect();
         groups.sort_unstable_by(|a, b| a.1.cmp(&b.1));
         let mut standings = HashMap::new();
-        for (number, (id, group)) in groups.into_iter().enumerate() {
+        for (number, ((_, id), group)) in groups.into_iter().enumerate() {
             judge(
                 history,
                 survey,
@@ -75,13 +80,15 @@ fn judge(
             group.iter().filter(own).copied().collect()
         }
     };
+    // One content may stand in the table more than once: once marked, once with another order key.
+    let content = |ix: EventIx| (history.event(ix).seq, history.event(ix).digest);
+    let mut received: HashMap<_, u64> = HashMap::new();
+    for ix in &candidates {
+        *received.entry(content(*ix)).or_default() += u64::from(survey.received[ix.0 as usize]);
+    }
     candidates.sort_by_key(|ix| {
-        let place = ix.0 as usize;
-        (
-            Reverse(survey.received[place]),
-            survey.first_seen[place],
-            *ix,
-        )
+        let first_seen = survey.first_seen[ix.0 as usize];
+        (Reverse(received[&content(*ix)]), first_seen, *ix)
     });
     let answered = |ix: &&EventIx| {
         own_seq(history, **ix)

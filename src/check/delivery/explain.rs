@@ -16,6 +16,22 @@ fn name(history: &History, event: EventIx) -> String {
     }
 }
 
+/// What a session resumed from: an event as people know it, else the bare token, which is nobody's id.
+fn cursor(history: &History, cursor: EventIx) -> String {
+    let event = history.event(cursor);
+    match &event.id {
+        Some(token) if event.seq.is_none() && event.digest == 0 => {
+            let cut: String = token.chars().take(CURSOR).collect();
+            let more = if cut.len() < token.len() { "..." } else { "" };
+            format!("cursor \"{}{more}\"", cut.escape_debug())
+        }
+        _ => name(history, cursor),
+    }
+}
+
+/// The characters that a cursor may take.
+const CURSOR: usize = 60;
+
 fn seconds(at: Elapsed) -> String {
     format!("{:.3} s", at.micros() as f64 / 1e6)
 }
@@ -164,7 +180,7 @@ impl Loss<'_> {
         let Some(from) = session.resumed_from.filter(|_| !missed.is_empty()) else {
             return self.live(first, index);
         };
-        let cursor = name(self.history, from);
+        let cursor = cursor(self.history, from);
         let (span, all) = self.span(&missed, replayed);
         let part = if all {
             format!("nothing of {span}")
@@ -189,11 +205,15 @@ impl Loss<'_> {
 
     /// The id of an item, where the client got something else under it.
     fn in_conflict(&self, x: u32) -> Option<&str> {
-        let id = self.catalogue.item(x).id?;
+        let item = self.catalogue.item(x);
+        let id = item.id?;
+        let same = |identity: (Option<&str>, Option<&str>)| {
+            identity.1 == Some(id) && (item.epoch.is_none() || identity.0 == item.epoch)
+        };
         let mut entries = self.client.entries(self.history);
         let something = entries.any(|entry| match entry {
             Entry::Receipt(receipt) => {
-                self.history.event(receipt.event).id.as_deref() == Some(id)
+                same(self.history.event(receipt.event).identity())
                     && self.catalogue.readings[receipt.event.0 as usize].meaning
                         == Meaning::Conflict
             }

@@ -62,8 +62,16 @@ impl Case<'_> {
         } else {
             wrong.clone()
         };
+        let redelivered = match facts.redelivered {
+            0 => String::new(),
+            n => format!("{n} redelivered"),
+        };
+        let allowed: Vec<_> = [allowed, redelivered]
+            .into_iter()
+            .filter(|text| !text.is_empty())
+            .collect();
         if !allowed.is_empty() {
-            measured += &format!("; allowed: {allowed}");
+            measured += &format!("; allowed: {}", allowed.join(", "));
         }
         if self.agreement_only() {
             measured.insert_str(0, "agreement: ");
@@ -72,7 +80,11 @@ impl Case<'_> {
         let examples = told
             .filter_map(|(wrong, _, _)| self.totals.examples.get(wrong))
             .cloned();
-        let why = examples.take(TOLD).collect();
+        let mut why: Vec<String> = examples.take(TOLD).collect();
+        // What can't be read can't be told from what never came.
+        if facts.lost + facts.late > 0 {
+            why.extend(explain::unread(self.history));
+        }
         self.finding(
             Check::ExactlyOnce,
             wrong.is_empty(),
@@ -106,7 +118,10 @@ impl Case<'_> {
     /// Rule 17. The longest absence in events is what the server has to keep so that nobody must reload.
     fn resets(&self) -> Finding {
         let (told, most) = (self.totals.told, self.history.header.terms.max_resets);
-        let measured = format!("{told} told to reload");
+        let mut measured = format!("{told} told to reload");
+        if self.totals.refused > 0 {
+            measured += &format!(", {} by a refused resume", self.totals.refused);
+        }
         let mut why = Vec::new();
         if told > 0 {
             why.push(format!(

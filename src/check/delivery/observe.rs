@@ -21,7 +21,7 @@ pub(super) fn observed<'a>(history: &'a History, survey: &Survey) -> Catalogue<'
         anonymous: 0,
         not_contiguous: None,
     };
-    let mut by_id: HashMap<&str, u32> = HashMap::new();
+    let mut by_identity: HashMap<_, u32> = HashMap::new();
     for (place, event) in history.events.iter().enumerate() {
         use crate::history::EventIx;
         let wrong = contents.standing(EventIx(place as u32)) == Standing::Wrong;
@@ -33,10 +33,10 @@ pub(super) fn observed<'a>(history: &'a History, survey: &Survey) -> Catalogue<'
                 catalogue.anonymous += u64::from(survey.received[place]);
                 Meaning::Nothing
             }
-            Some(id) => {
+            Some(_) => {
                 let items = &mut catalogue.items;
-                let x = *by_id.entry(id).or_insert_with(|| {
-                    items.push(seen(Some(id), survey.first_seen[place]));
+                let x = *by_identity.entry(event.identity()).or_insert_with(|| {
+                    items.push(seen(event.identity(), survey.first_seen[place]));
                     items.len() as u32 - 1
                 });
                 let known = &mut items[x as usize].known;
@@ -52,10 +52,12 @@ pub(super) fn observed<'a>(history: &'a History, survey: &Survey) -> Catalogue<'
     catalogue
 }
 
-fn seen(id: Option<&str>, known: Elapsed) -> Item<'_> {
+fn seen<'a>((epoch, id): (Option<&'a str>, Option<&'a str>), known: Elapsed) -> Item<'a> {
     Item {
         seq: None,
         id,
+        epoch,
+        order: None,
         known,
         start: Elapsed::ZERO,
         stored: None,
@@ -65,36 +67,47 @@ fn seen(id: Option<&str>, known: Elapsed) -> Item<'_> {
     }
 }
 
-/// A hole was there to deliver at the latest when the next id was first seen.
+/// A hole was there to deliver at the latest when the next id was first seen. Each epoch numbers by itself.
 fn add_holes(history: &History, catalogue: &mut Catalogue<'_>) {
     if history.header.terms.ids != IdKind::Integer {
         catalogue.not_contiguous = Some("only integer ids can be declared contiguous".into());
         return;
     }
-    let numbers: BTreeMap<u128, Elapsed> = catalogue
-        .items
-        .iter()
-        .filter_map(|item| Some((item.id?.parse().ok()?, item.known)))
-        .collect();
-    if numbers.len() < catalogue.items.len() {
+    let mut numbers: BTreeMap<Option<&str>, BTreeMap<u128, Elapsed>> = BTreeMap::new();
+    for item in &catalogue.items {
+        if let Some(number) = item.id.and_then(|id| id.parse().ok()) {
+            let epoch = numbers.entry(item.epoch).or_default();
+            epoch.insert(number, item.known);
+        }
+    }
+    if numbers.values().map(BTreeMap::len).sum::<usize>() < catalogue.items.len() {
         catalogue.not_contiguous =
             Some("ids were declared contiguous, but not all of them are integers".into());
         return;
     }
-    let holes: u128 = numbers
-        .keys()
-        .zip(numbers.keys().skip(1))
-        .map(|(a, b)| b - a - 1)
-        .sum();
+    let neighbours = || {
+        let of = |epoch: &Option<_>, numbers: &'_ BTreeMap<u128, Elapsed>| {
+            let next = numbers.iter().skip(1);
+            let pairs = numbers
+                .keys()
+                .zip(next)
+                .map(|(a, (b, known))| (*a, *b, *known));
+            pairs.map(|pair| (*epoch, pair)).collect::<Vec<_>>()
+        };
+        numbers
+            .iter()
+            .flat_map(move |(epoch, numbers)| of(epoch, numbers))
+    };
+    let holes: u128 = neighbours().map(|(_, (a, b, _))| b - a - 1).sum();
     if holes > MAX_HOLES {
         catalogue.not_contiguous = Some(format!(
             "ids were declared contiguous, but {holes} are missing between the lowest and the highest"
         ));
         return;
     }
-    for ((a, _), (b, known)) in numbers.iter().zip(numbers.iter().skip(1)) {
-        for _ in a + 1..*b {
-            catalogue.items.push(seen(None, *known));
+    for (epoch, (a, b, known)) in neighbours() {
+        for _ in a + 1..b {
+            catalogue.items.push(seen((epoch, None), known));
         }
     }
 }

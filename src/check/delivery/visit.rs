@@ -94,6 +94,9 @@ impl Visit {
         presence: &Presence,
         settle: std::time::Duration,
     ) -> Option<ResumeOutcome> {
+        if session.refused.is_some() {
+            return Some(ResumeOutcome::Refused);
+        }
         session.resumed_from?;
         if self.reset {
             return Some(ResumeOutcome::Reset);

@@ -6,14 +6,16 @@
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 
+use super::again::Again;
 use super::bits::Bits;
 use super::catalogue::{Catalogue, Meaning};
 use super::explain;
 use super::order::{Order, Progress};
 use super::presence::Presence;
+use super::refusal::Refusal;
 use super::resets::Covers;
 use super::visit::{Holdings, Visit};
-use crate::check::timeline::Timeline;
+use crate::check::timeline::{Place, Timeline};
 use crate::check::{DeliveryFacts, MAX_OFFENDERS, Offender, ResumeOutcome, Return, Wrong};
 use crate::history::{Client, Elapsed, Entry, EventIx, Fate, History, Receipt, Seq, Source};
 
@@ -22,7 +24,7 @@ pub(super) struct Scene<'a> {
     pub(super) history: &'a History,
     pub(super) timeline: &'a Timeline,
     pub(super) catalogue: &'a Catalogue<'a>,
-    pub(super) order: &'a Order,
+    pub(super) order: &'a Order<'a>,
 }
 
 /// What all clients come to.
@@ -37,6 +39,8 @@ pub(super) struct Totals {
     pub(super) silent: u32,
     /// Clients that the server told to reload.
     pub(super) told: u32,
+    /// Of these, clients that were told so by a refused resume.
+    pub(super) refused: u32,
     /// The most items that came while one of these was away, and who.
     pub(super) longest_absence: u32,
     pub(super) offenders: Vec<Offender>,
@@ -63,10 +67,16 @@ pub(super) struct Walk<'s, 'a> {
     pub(super) progress: Progress,
     /// Of items that may have several copies: those received since the last reset.
     pub(super) copies: HashMap<u32, Vec<EventIx>>,
+    pub(super) again: Again,
     /// Of ids that were used again: the number that this client has under it since the last reset.
     pub(super) reused: HashMap<u32, Option<Seq>>,
     pub(super) visit: Option<Visit>,
+    pub(super) refusal: Refusal,
     pub(super) told: bool,
+    /// It began anew without a cursor, after a refused resume or a reset.
+    pub(super) anew: bool,
+    /// Of its sessions.
+    pub(super) places: &'s [Place],
     pub(super) late: u64,
     /// The items that the client must get.
     pub(super) due: Range<u32>,
@@ -85,7 +95,11 @@ impl<'s, 'a> Walk<'s, 'a> {
     ) {
         let history = scene.history;
         let client = &history.clients[place];
-        let places = scene.timeline.sessions.get(place).map_or(&[][..], |p| p);
+        let places = scene
+            .timeline
+            .sessions
+            .get(place)
+            .map_or(&[][..], Vec::as_slice);
         let items = scene.catalogue.items.len();
         totals.resumes.push(vec![None; client.sessions.len()]);
         totals.caught_up.push(vec![None; client.sessions.len()]);
@@ -101,9 +115,13 @@ impl<'s, 'a> Walk<'s, 'a> {
             resets: Vec::new(),
             progress: Progress::default(),
             copies: HashMap::new(),
+            again: Again::new(history.header.terms.duplicates, items),
             reused: HashMap::new(),
             visit: None,
+            refusal: Refusal::default(),
             told: false,
+            anew: false,
+            places,
             late: 0,
             due: match history.header.terms.source {
                 Source::Herd => 0..items as u32,
@@ -114,7 +132,7 @@ impl<'s, 'a> Walk<'s, 'a> {
         };
         for entry in client.entries(history) {
             match entry {
-                Entry::Session { session, .. } => walk.session(session, places),
+                Entry::Session { session, .. } => walk.session(session),
                 Entry::Receipt(receipt) => walk.receipt(receipt),
                 Entry::Reset { at, event, session } => {
                     let covered = covers.of(scene.catalogue, at, event);
@@ -135,10 +153,17 @@ impl<'s, 'a> Walk<'s, 'a> {
         }
     }
 
-    fn session(&mut self, index: usize, places: &[crate::check::timeline::Place]) {
+    pub(super) fn flapped(&self, index: usize) -> bool {
+        self.places.get(index).is_some_and(|p| p.flapped)
+    }
+
+    fn session(&mut self, index: usize) {
         self.leave();
         if let Some(session) = self.client.sessions.get(index) {
-            let flapped = places.get(index).is_some_and(|p| p.flapped);
+            if self.refusal.session(self.client, index) {
+                self.forget();
+            }
+            let flapped = self.flapped(index);
             let visit = Visit::new(
                 index,
                 session,
@@ -151,11 +176,17 @@ impl<'s, 'a> Walk<'s, 'a> {
     }
 
     /// The session that was being read is over.
-    fn leave(&mut self) {
+    pub(super) fn leave(&mut self) {
+        let Some(index) = self.visit.as_ref().map(|visit| visit.index) else {
+            return;
+        };
+        let session = &self.client.sessions[index];
+        if let Some(beginning) = self.refusal.left(session) {
+            self.begin_anew(beginning, session.opened);
+        }
         let Some(visit) = self.visit.take() else {
             return;
         };
-        let session = &self.client.sessions[visit.index];
         let end = self
             .presence
             .windows
@@ -205,6 +236,7 @@ impl<'s, 'a> Walk<'s, 'a> {
     }
 
     fn item(&mut self, x: u32, receipt: Receipt) {
+        self.after_refusal(receipt);
         let scene = self.scene;
         let item = scene.catalogue.item(x);
         if self.first.is_none() {
@@ -216,15 +248,20 @@ impl<'s, 'a> Walk<'s, 'a> {
         let again = self.held.has(x);
         if item.copies > 1 {
             let copies = self.copies.entry(x).or_default();
-            if again && (copies.contains(&receipt.event) || copies.len() >= item.copies as usize) {
-                return self.duplicate(receipt);
+            let same = |copy: &EventIx| {
+                let event = |ix| scene.history.event(ix).identity();
+                event(*copy) == event(receipt.event)
+            };
+            if again && (copies.iter().any(same) || copies.len() >= item.copies as usize) {
+                return self.duplicate(x, receipt);
             }
             copies.push(receipt.event);
         } else if again {
-            return self.duplicate(receipt);
+            return self.duplicate(x, receipt);
         }
+        self.again.first(x, receipt);
         // By position or interval only the first copy has a place in the order.
-        let judged = !again || matches!(scene.order, Order::Ranks(_));
+        let judged = !again || scene.order.is_ranked();
         if judged
             && self
                 .progress
@@ -251,9 +288,14 @@ impl<'s, 'a> Walk<'s, 'a> {
         }
     }
 
-    fn duplicate(&mut self, receipt: Receipt) {
-        self.totals.facts.duplicated += 1;
-        self.offend(Wrong::Duplicated, receipt);
+    fn duplicate(&mut self, x: u32, receipt: Receipt) {
+        let (history, client) = (self.scene.history, self.client);
+        if self.again.is_allowed(history, client, x, receipt) {
+            self.totals.facts.redelivered += 1;
+        } else {
+            self.totals.facts.duplicated += 1;
+            self.offend(Wrong::Duplicated, receipt);
+        }
     }
 
     /// Rule 20: where others publish, a client must get what is first seen from its own first receipt on until a
@@ -266,32 +308,6 @@ impl<'s, 'a> Walk<'s, 'a> {
                 .scene
                 .catalogue
                 .between(at, Elapsed(to.0.saturating_add(1)));
-        }
-    }
-
-    fn reset(&mut self, session: usize, at: Elapsed, covered: Bits) {
-        self.covered.add_all(&covered);
-        if let Some(visit) = &mut self.visit {
-            visit.reset(at, &covered);
-        }
-        self.resets.push((at, covered));
-        self.held.clear();
-        self.copies.clear();
-        self.reused.clear();
-        self.progress = Progress::default();
-        let (catalogue, sessions) = (self.scene.catalogue, &self.client.sessions);
-        let resumed = sessions
-            .get(session)
-            .is_some_and(|s| s.resumed_from.is_some());
-        // Before its first event a client has nothing to reload: servers may begin a connection so.
-        if resumed || session > 0 || self.first.is_some() {
-            self.told = true;
-            let away = session
-                .checked_sub(1)
-                .and_then(|before| sessions[before].dropped())
-                .map(|dropped| catalogue.between(dropped, sessions[session].dialled).len());
-            let longest = &mut self.totals.longest_absence;
-            *longest = (*longest).max(away.unwrap_or(0) as u32);
         }
     }
 
@@ -318,6 +334,10 @@ impl<'s, 'a> Walk<'s, 'a> {
         let others = self.scene.history.header.terms.source == Source::Others;
         self.totals.silent += u32::from(others && self.first.is_none());
         self.totals.told += u32::from(self.told);
+        let sessions = &self.client.sessions;
+        let refused =
+            !self.client.refused_dials.is_empty() || sessions.iter().any(|s| s.refused.is_some());
+        self.totals.refused += u32::from(self.anew && refused);
         self.offences.sort_by_key(|(at, _)| *at);
         let room = MAX_OFFENDERS - self.totals.offenders.len();
         let named = self.offences.drain(..).take(room).map(|(_, o)| o);

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use super::Case;
 use super::measure::{self, Measured};
+use super::seen;
 use crate::check::timeline::{self, OutageSpan};
 use crate::check::{AttemptFacts, Ms, OutageFacts, Percentiles, ReconnectFacts, Return, WaveFacts};
 use crate::history::{AttemptOutcome, Elapsed, Quit};
@@ -37,6 +38,9 @@ pub(super) fn facts(
         flapped: flapped(case, outage.outage),
         reconnect: reconnects(case, rows),
         attempts: attempts(case, rows),
+        resumes: seen::resumes(case, outage),
+        causes: seen::causes(case, outage.outage, rows),
+        statuses: seen::statuses(case, rows),
         recovery_ms: percentiles(recoveries.collect()),
         exposed_clients: case.delivery.exposed.get(place).copied().unwrap_or(0),
         waves: waves.iter().map(|w| wave_facts(case, outage, w)).collect(),

@@ -7,16 +7,11 @@ use std::time::Duration;
 use super::measure::{self, reconnect};
 use super::relapse::relapsed;
 use super::{Case, facts};
-use crate::backoff::forecast;
+use crate::backoff::patience;
 use crate::check::timeline::{self, OutageSpan, WaveSpan};
 use crate::check::words::{names, text};
 use crate::check::{Check, Finding, Outcome, Return};
 use crate::history::{AttemptOutcome, ClientId, Elapsed, End, Quit};
-
-/// How sure the derived limit is that an honest herd is back.
-const QUANTILE: f64 = 0.9999;
-/// What it adds for everything that isn't the policy.
-const SLACK: Duration = Duration::from_secs(10);
 
 /// Rule 23: the target's fault, whoever is back.
 pub(super) const NEVER_READY: &str = "the target was never ready again";
@@ -31,6 +26,8 @@ struct Fates {
     /// What the last attempt of those two met, and how many of them.
     met: BTreeMap<String, u32>,
     fatal: Vec<ClientId>,
+    /// What those met, and how many of them.
+    ends: BTreeMap<String, u32>,
     absent: Vec<ClientId>,
     /// Late, and it may have been herd's own doing.
     delayed: Vec<ClientId>,
@@ -127,6 +124,10 @@ impl Fates {
             None => &mut self.pending,
         };
         list.push(row.client);
+        if let Some(Quit::Fatal(why)) = case.quit(row) {
+            let why = why.escape_debug().to_string();
+            *self.ends.entry(why).or_default() += 1;
+        }
         let away = self.absent.len() + self.gave_up.len();
         if away > self.met.values().sum::<u32>() as usize {
             let last = dials.iter().rev().find_map(|a| met(&a.outcome));
@@ -147,10 +148,15 @@ impl Fates {
 
     /// Why they are away, as far as their own side saw it.
     fn last_attempts(&self) -> Option<String> {
-        let mut met: Vec<_> = self.met.iter().collect();
-        met.sort_by_key(|(what, n)| (Reverse(**n), *what));
-        let told: Vec<String> = met.iter().map(|(what, n)| format!("{n} {what}")).collect();
+        let told = commonest(&self.met);
         (!told.is_empty()).then(|| format!("their last attempts: {}", told.join(", ")))
+    }
+
+    /// What ended those that the policy never lets back.
+    fn fatal_ends(&self) -> String {
+        let told = commonest(&self.ends);
+        let more = if told.len() > ENDS { ", ..." } else { "" };
+        format!(" ({}{more})", told[..told.len().min(ENDS)].join(", "))
     }
 
     fn ruling(&self, limit: Option<Duration>) -> (Outcome, String) {
@@ -162,7 +168,13 @@ impl Fates {
             said(&self.absent, "never came back"),
             said(&self.gave_up, "gave up as the policy says"),
             self.last_attempts(),
-            said(&self.fatal, "met an end that the policy never retries"),
+            said(
+                &self.fatal,
+                &format!(
+                    "met an end that the policy never retries{}",
+                    self.fatal_ends()
+                ),
+            ),
             said(&self.late, &format!("came back, but not{within}")),
         ];
         let unsure = [
@@ -187,6 +199,17 @@ impl Fates {
             (true, true) => (Outcome::Pass, String::new()),
         }
     }
+}
+
+/// How many ends a finding tells.
+const ENDS: usize = 3;
+
+/// Each with how often, the commonest first.
+fn commonest(counts: &BTreeMap<String, u32>) -> Vec<String> {
+    let mut counts: Vec<_> = counts.iter().collect();
+    counts.sort_by_key(|(what, n)| (Reverse(**n), *what));
+    let told = counts.iter().map(|(what, n)| format!("{n} {what}"));
+    told.collect()
 }
 
 /// What an attempt met; none where herd itself ended it.
@@ -232,8 +255,7 @@ fn limits(case: &Case<'_>, outage: &OutageSpan) -> Vec<Option<Duration>> {
 
 /// When the last of so many honest clients is back after such a down time, and then some.
 fn honest(case: &Case<'_>, clients: u32, down: Option<Duration>) -> Option<Duration> {
-    let last = forecast::last_return(case.policy.as_ref()?, clients, down?, QUANTILE);
-    last.map(|last| last + SLACK)
+    patience::return_limit(case.policy.as_ref()?, clients, down?)
 }
 
 /// How long the server was down for a wave at most. Who is back after the last drop proves that it was up, whatever the

@@ -1,6 +1,7 @@
 //! The timeline read off histories of a few lines, and off any.
 
 use super::*;
+use crate::history::Cause;
 use crate::history::build::{Builder, Story};
 use proptest::prelude::*;
 

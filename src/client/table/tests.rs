@@ -9,7 +9,7 @@ use crate::transport::Kind;
 fn table(ids: IdKind) -> EventTable {
     let spec = Spec::builtin(ProfileName::After);
     let profile = Profile::compile(&spec, &Pointers::default()).unwrap();
-    EventTable::new(profile, ids)
+    EventTable::new(Arc::new(profile), ids)
 }
 
 fn read(table: &EventTable, frame: &str, guess: &mut Guess) -> Vec<Part> {
@@ -17,12 +17,15 @@ fn read(table: &EventTable, frame: &str, guess: &mut Guess) -> Vec<Part> {
         bytes: frame.as_bytes(),
         kind: Kind::Text,
     };
-    table.read(frame, guess).as_slice().to_vec()
+    table
+        .read(frame, Carried::Nothing, guess)
+        .as_slice()
+        .to_vec()
 }
 
 fn known(table: &EventTable, frame: &str) -> Known {
     match read(table, frame, &mut Guess::default())[..] {
-        [Part::Event(known) | Part::Reset(known)] => known,
+        [Part::Event(known, _) | Part::Reset(known)] => known,
         ref other => panic!("{other:?}"),
     }
 }
@@ -85,15 +88,112 @@ fn the_cursor_is_the_last_one_or_the_greatest_where_ids_are_ordered() {
         let table = table(ids);
         let old = known(&table, &format!(r#"{{"id":"{old}"}}"#));
         let new = known(&table, &format!(r#"{{"id":"{new}"}}"#));
-        assert_eq!(table.supersedes(new, Some(old)), expected, "{ids:?}");
-        assert!(table.supersedes(new, None));
+        assert_eq!(
+            table.supersedes(&Cursor::Id(new), &Cursor::Id(old)),
+            expected,
+            "{ids:?}"
+        );
+        assert!(table.supersedes(&Cursor::Id(new), &Cursor::None));
     }
     let table = table(IdKind::Integer);
     let nameless = known(&table, r#"{"seq":3}"#);
     let named = known(&table, r#"{"id":3}"#);
-    assert!(!table.supersedes(nameless, None));
-    assert!(!table.supersedes(nameless, Some(named)));
-    assert!(table.supersedes(named, Some(nameless)));
+    let (nameless, named) = (Cursor::Id(nameless), Cursor::Id(named));
+    assert!(!table.supersedes(&nameless, &Cursor::None));
+    assert!(!table.supersedes(&nameless, &named));
+    assert!(table.supersedes(&named, &nameless));
+    assert_eq!(table.place(&nameless), None, "nothing to resume from");
+}
+
+/// A table whose profile isn't asked: the test says what was decoded.
+fn parts(table: &EventTable, decoded: Vec<Decoded>) -> Vec<Part> {
+    let mut events = table.lock();
+    let parts = decoded.into_iter();
+    parts.filter_map(|p| table.part(&mut events, p)).collect()
+}
+
+fn event(id: &str, cursor: Moves, epoch: Option<&str>) -> Decoded {
+    Decoded::Event(Reading {
+        id: Some(id.into()),
+        cursor,
+        epoch: epoch.map(Box::from),
+        ..Reading::default()
+    })
+}
+
+fn cursor(part: &Part) -> Cursor {
+    match part {
+        Part::Event(_, Some(token)) | Part::Cursor(Some(token)) => Cursor::Token(token.clone()),
+        Part::Event(known, None) => Cursor::Id(*known),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_cursor_that_is_no_id_gets_a_place_only_when_it_is_carried() {
+    let table = table(IdKind::Opaque);
+    let decoded = vec![
+        event("1", Moves::To("Q8hz".into()), None),
+        event("2", Moves::Nowhere, None),
+        Decoded::Cursor(Some("Q9".into())),
+    ];
+    let parts = parts(&table, decoded);
+    assert_eq!(table.take_new().len(), 2);
+    let first = cursor(&parts[0]);
+    assert!(table.supersedes(&first, &Cursor::None));
+    assert!(!table.supersedes(&cursor(&parts[1]), &first));
+    assert!(table.supersedes(&cursor(&parts[2]), &first));
+    let place = table.place(&cursor(&parts[2]));
+    assert_eq!(place, Some(EventIx(2)));
+    assert_eq!(table.place(&cursor(&parts[2])), place);
+    let carried = table.take_new();
+    assert_eq!((carried.len(), carried[0].id.as_deref()), (1, Some("Q9")));
+}
+
+#[test]
+fn ordered_cursors_compare_within_one_epoch_only() {
+    let table = table(IdKind::Integer);
+    let at = |cursor: &str, epoch| {
+        let moves = Moves::To(cursor.into());
+        parts(&table, vec![event("x", moves, epoch)]).remove(0)
+    };
+    for (old, new, expected) in [
+        (at("9", Some("a")), at("10", Some("a")), true),
+        (at("10", Some("a")), at("9", Some("a")), false),
+        (at("10", Some("a")), at("1", Some("b")), true),
+        (at("10", None), at("9", None), false),
+    ] {
+        assert_eq!(table.supersedes(&cursor(&new), &cursor(&old)), expected);
+    }
+    let by_id = |id, epoch| parts(&table, vec![event(id, Moves::ToId, epoch)]).remove(0);
+    let (old, new) = (by_id("10", Some("a")), by_id("1", Some("b")));
+    assert!(table.supersedes(&cursor(&new), &cursor(&old)));
+}
+
+#[test]
+fn equal_bytes_of_another_kind_are_another_frame() {
+    let kinds = [
+        Kind::Text,
+        Kind::Binary,
+        block("message", None, true),
+        block("message", Some(""), true),
+        block("message", Some("1"), true),
+        block("1", None, true),
+        block("message", None, false),
+    ];
+    let frames = kinds.iter().flat_map(|kind| {
+        let frame = Frame {
+            bytes: b"{}",
+            kind: *kind,
+        };
+        [Carried::Nothing, Carried::Cursor].map(|carried| key(frame, carried))
+    });
+    let keys: std::collections::HashSet<_> = frames.collect();
+    assert_eq!(keys.len(), 2 * kinds.len());
+}
+
+fn block<'a>(name: &'a str, id: Option<&'a str>, has_data: bool) -> Kind<'a> {
+    Kind::Event { name, id, has_data }
 }
 
 #[test]
@@ -104,7 +204,7 @@ fn what_is_remembered_is_bounded_and_forgetting_changes_nothing() {
     let mut guess = Guess::default();
     for n in (0..20).chain(0..20) {
         let parts = read(&small, &frame(n), &mut guess);
-        assert!(matches!(parts[..], [Part::Event(k)] if k.event == EventIx(n)));
+        assert!(matches!(parts[..], [Part::Event(k, _)] if k.event == EventIx(n)));
         let frames = small.frames.read().unwrap();
         assert!(frames.ring.len() <= 4 && frames.index.len() <= 4);
     }
@@ -122,7 +222,7 @@ proptest! {
         for (client, n) in order {
             let text = format!(r#"{{"id":"{n}"}}"#);
             let parts = read(&small, &text, &mut guesses[client]);
-            let [Part::Event(known)] = parts[..] else { panic!("{parts:?}") };
+            let [Part::Event(known, _)] = parts[..] else { panic!("{parts:?}") };
             let id = small.get(known.event).id.clone();
             prop_assert_eq!(id, Some(n.to_string().into()));
         }

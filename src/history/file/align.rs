@@ -61,9 +61,12 @@ fn postpone_client(client: &mut Client, by: Duration) {
         let opened = [&mut s.dialled, &mut s.opened];
         opened.into_iter().chain(&mut s.marker).for_each(later);
         s.closed.iter_mut().for_each(|(at, _)| later(at));
+        s.refused.iter_mut().for_each(|(at, _)| later(at));
     }
     client.quit.iter_mut().for_each(|(at, _)| later(at));
-    client.unread.iter_mut().for_each(|(at, _)| later(at));
+    let said = client.unread.iter_mut().chain(&mut client.refused_dials);
+    said.for_each(|(at, _)| later(at));
+    client.retry_after.iter_mut().for_each(|(at, _)| later(at));
 }
 
 /// What holds for the whole because of what each part says.
@@ -137,7 +140,8 @@ mod tests {
         }
         let mut part = builder
             .client(index, |c| {
-                c.open(10).got(100, 1).dropped(200);
+                c.open(10).got(100, 1).refused(150, "gone").dropped(200);
+                c.retry_after(160, 3_000).refused(250, "410");
             })
             .end(900);
         part.header.shard = Shard { index, of: 2 };
@@ -153,6 +157,12 @@ mod tests {
             let whole = merge(parts.into()).unwrap();
             let opened: Vec<_> = whole.clients.iter().map(|c| c.sessions[0].opened).collect();
             assert_eq!(opened, [11, 81].map(Elapsed::from_millis));
+            for client in &whole.clients {
+                let shift = client.sessions[0].opened.micros() - 11_000;
+                let (at, _) = client.sessions[0].refused.as_ref().unwrap();
+                let told = [*at, client.retry_after[0].0, client.refused_dials[0].0];
+                assert_eq!(told, [150, 160, 250].map(|ms| Elapsed(ms * 1_000 + shift)));
+            }
             let received = whole.clients.iter().map(|c| {
                 c.entries(&whole).find_map(|entry| match entry {
                     Entry::Receipt(receipt) => Some(receipt.at),

@@ -3,13 +3,12 @@
 
 use std::collections::BTreeMap;
 
-use super::offenders;
-use super::text::{COLUMNS, Page, TIE, Tone, bytes, duration, ms, tied};
+use super::text::{COLUMNS, Page, TIE, Tone, bytes, count, counted, duration, ms, tied};
 use super::{INDENT, SAMPLE, line};
-use crate::check::Percentiles;
+use crate::check::{Percentiles, ResumeFacts};
 use crate::history::{AttemptOutcome, Elapsed, History, Mark};
-use crate::report::Input;
 use crate::report::escape::safe;
+use crate::report::{Input, RetryAfter};
 
 /// Tells them, each line with its label.
 pub(super) fn tell(page: &mut Page, input: &Input<'_>) {
@@ -56,14 +55,26 @@ pub(super) fn tell(page: &mut Page, input: &Input<'_>) {
             entry(&label, &percentiles(recovery));
         }
     }
+    for outage in &summary.outages {
+        if let Some(text) = resumes(&outage.resumes) {
+            let label = match summary.outages.len() {
+                1 => "Resumes".to_owned(),
+                _ => format!("Resumes {}", outage.outage),
+            };
+            entry(&label, &text);
+        }
+    }
     for (label, counts) in [
-        ("Resumes", resumes(input)),
         ("Drops", drops(input.history)),
         ("Refusals", refusals(input.history)),
+        ("Declined", declined(input)),
     ] {
         if let Some(text) = tally(counts) {
             entry(label, &text);
         }
+    }
+    if let Some(told) = &summary.retry_after {
+        entry("Asked to", &retry_after(told));
     }
     let g = &summary.generator;
     entry(
@@ -94,15 +105,40 @@ fn percentiles(p: &Percentiles) -> String {
 
 type Counts = BTreeMap<String, u64>;
 
-/// What came of each resume.
-fn resumes(input: &Input<'_>) -> Counts {
-    let mut counts = Counts::new();
-    for facts in input.verdict.sessions.iter().flatten() {
-        if let Some(resume) = facts.resume {
-            *counts.entry(resume.name().into()).or_default() += 1;
-        }
-    }
-    counts
+/// What came of each resume; none where there was none.
+fn resumes(r: &ResumeFacts) -> Option<String> {
+    let text = listed(&[
+        (r.resumed, "resumed", Zero::Hidden),
+        (r.reset, "reset", Zero::Hidden),
+        (r.missed_reset, "missed\u{a0}reset", Zero::Hidden),
+        (r.refused, "refused", Zero::Hidden),
+        (r.never_resumed, "never\u{a0}resumed", Zero::Hidden),
+    ]);
+    (!text.is_empty()).then_some(text)
+}
+
+/// The server's words.
+fn declined(input: &Input<'_>) -> Counts {
+    let declined = input.summary.declined.iter();
+    declined
+        .map(|d| (format!("\"{}\"", safe(&d.why, COLUMNS / 2)), d.times))
+        .collect()
+}
+
+/// Whether anybody obeyed is the backoff preset's business.
+fn retry_after(told: &RetryAfter) -> String {
+    let range = if told.min_ms == told.max_ms {
+        ms(told.p50_ms)
+    } else {
+        format!(
+            "{} at the median ({} to {})",
+            ms(told.p50_ms),
+            ms(told.min_ms),
+            ms(told.max_ms)
+        )
+    };
+    let times = counted(told.told, "time");
+    format!("come back after {range}, {times}: told, obeyed only where the backoff preset does")
 }
 
 /// Why sessions ended, but for herd's own end of the run.
@@ -111,24 +147,23 @@ fn drops(history: &History) -> Counts {
     let sessions = history.clients.iter().flat_map(|c| &c.sessions);
     for session in sessions.filter(|s| s.dropped().is_some()) {
         if let Some((_, cause)) = &session.closed {
-            *counts.entry(offenders::cause(cause)).or_default() += 1;
+            *counts.entry(cause.label()).or_default() += 1;
         }
     }
     counts
 }
 
-/// What servers answered to handshakes that failed, and what herd's own side refused.
+/// What failed dials met, and what herd's own side refused.
 fn refusals(history: &History) -> Counts {
     let mut counts = Counts::new();
     for attempt in history.clients.iter().flat_map(|c| &c.attempts) {
         let what = match &attempt.outcome {
-            AttemptOutcome::Handshake {
-                status: Some(status),
-                ..
-            } => format!("status {status}"),
             AttemptOutcome::Handshake { status: None, why } => safe(why, COLUMNS / 2),
             AttemptOutcome::Local(why) => format!("here: {}", safe(why, COLUMNS / 2)),
-            _ => continue,
+            other => match other.label() {
+                Some(label) => label,
+                None => continue,
+            },
         };
         *counts.entry(what).or_default() += 1;
     }
@@ -143,12 +178,17 @@ fn tally(counts: Counts) -> Option<String> {
     let mut parts: Vec<_> = counts
         .iter()
         .take(SAMPLE)
-        .map(|(what, n)| tied(*n, what))
+        .map(|(what, n)| times(what, *n))
         .collect();
     if others > 0 {
-        parts.push(tied(others, "others"));
+        parts.push(times("others", others));
     }
     (!parts.is_empty()).then(|| parts.join(", "))
+}
+
+/// `1012 x 950`
+fn times(what: &str, n: u64) -> String {
+    format!("{what}{TIE}x{TIE}{}", count(n))
 }
 
 fn notes(history: &History) -> Vec<String> {

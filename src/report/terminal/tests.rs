@@ -61,7 +61,8 @@ fn a_pass() {
     Published  363 sent: 363 acked, 0 failed, 0 unknown
     Recovery   p50 3.10 s, p90 6.22 s, p99 9.42 s, max 9.91 s, drop to caught up
     Resumes    200 resumed
-    Drops      200 eof
+    Drops      eof x 200
+    Refusals   refused x 44
     herd's lag p50 0.06 ms, p99 1.20 ms, max 3.40 ms; 1.8 s CPU, 61 MB at most
 
     Files      reports/1200-default/
@@ -112,7 +113,8 @@ fn a_fail_with_offenders() {
     Published  363 sent: 363 acked, 0 failed, 0 unknown
     Recovery   p50 3.10 s, p90 6.22 s, p99 9.42 s, max 9.91 s, drop to caught up
     Resumes    200 resumed
-    Drops      200 eof
+    Drops      eof x 200
+    Refusals   refused x 44
     herd's lag p50 0.06 ms, p99 1.20 ms, max 3.40 ms; 1.8 s CPU, 61 MB at most
     Note       the server wrote \u{1b}[31mred\u{1b}[0m text
 
@@ -184,7 +186,8 @@ fn an_unknown() {
     Published  363 sent: 363 acked, 0 failed, 0 unknown
     Recovery   p50 3.10 s, p90 6.22 s, p99 9.42 s, max 9.91 s, drop to caught up
     Resumes    200 resumed
-    Drops      200 eof
+    Drops      eof x 200
+    Refusals   refused x 44
     herd's lag p50 0.06 ms, p99 1.20 ms, max 3.40 ms; 1.8 s CPU, 61 MB at most
 
     Files      reports/1200-default/
@@ -313,4 +316,54 @@ fn many_outages_share_one_chart_and_passes_are_counted() {
     assert_eq!(text.matches("  opened ").count(), 1);
     assert!(text.contains("  fail       peak 4 "), "{text}");
     assert!(text.contains("and 32 passed"), "{text}");
+}
+
+/// What the server said of itself and of its clients, with every kind of outcome, once for each outage.
+#[test]
+fn what_came_of_resumes_and_what_the_server_said_is_told() {
+    let (mut history, mut verdict) = fixture::pass();
+    let close = |code| Cause::Close {
+        code,
+        reason: "".into(),
+    };
+    for (n, client) in history.clients.iter_mut().enumerate() {
+        let (_, cause) = client.sessions[0].closed.as_mut().unwrap();
+        *cause = close((n < 190).then_some(1012));
+        if n < 3 {
+            client.sessions[1].refused = Some((history.horizon, "unknown-id".into()));
+            let delay = std::time::Duration::from_secs(n as u64 + 1);
+            client.retry_after.push((history.horizon, delay));
+        }
+        if n < 12 {
+            let last = client.attempts.len() - 1;
+            client.attempts[last].outcome = AttemptOutcome::Handshake {
+                status: Some(503),
+                why: "Service Unavailable".into(),
+            };
+        }
+    }
+    verdict.outages[0].resumes = crate::check::ResumeFacts {
+        resumed: 190,
+        reset: 4,
+        missed_reset: 3,
+        refused: 2,
+        never_resumed: 1,
+    };
+    let second = OutageFacts {
+        outage: 2,
+        ..verdict.outages[0].clone()
+    };
+    verdict.outages.push(second);
+    let text = plain(&(history, verdict), Exit::Pass);
+    let from = text.find("  Resumes").unwrap();
+    let to = text.find("  herd's lag").unwrap();
+    insta::assert_snapshot!(&text[from..to], @r#"
+      Resumes 1  190 resumed, 4 reset, 3 missed reset, 2 refused, 1 never resumed
+      Resumes 2  190 resumed, 4 reset, 3 missed reset, 2 refused, 1 never resumed
+      Drops      1012 x 190, 1005 x 10
+      Refusals   refused x 44, 503 x 12
+      Declined   "unknown-id" x 3
+      Asked to   come back after 2.00 s at the median (1.00 s to 3.00 s), 3 times:
+                 told, obeyed only where the backoff preset does
+    "#);
 }

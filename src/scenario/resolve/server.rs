@@ -3,18 +3,26 @@
 use std::time::Duration;
 
 use super::super::draft::{Draft, Given, Origin, Slot};
-use super::super::template::{self, OWN, TARGET, filled, holds, stranger, with_after};
+use super::super::template::{OWN, TARGET, filled, holds, resumes, stranger};
 use super::super::words::Count;
 use super::super::{Server, StopSignal, Target, Trigger};
 use super::{nearest, or};
 use crate::error::Error;
 use crate::history::TriggerKind;
+use crate::profile::{Profile, Transport};
 use crate::server::defect::{Defect, PlantError, Planted};
 
-/// Where clients reach the embedded server.
-const EMBEDDED_URL: &str = "ws://127.0.0.1:{port}/v1/live?after={after}&client={client}";
+/// Where clients reach the embedded server, by the profile's name: these are what it speaks.
+const EMBEDDED_URLS: [(&str, &str); 3] = [
+    (
+        "after",
+        "ws://127.0.0.1:{port}/v1/live?after={after}&client={client}",
+    ),
+    ("sse", "http://127.0.0.1:{port}/v1/events?client={client}"),
+    ("resume", "ws://127.0.0.1:{port}/v1/resume"),
+];
 
-/// Where clients reach a supervised command, unless the user says otherwise.
+/// Where clients of the profile `after` reach a supervised command, unless the user says otherwise.
 const COMMAND_URL: &str = "ws://127.0.0.1:{port}/?after={after}";
 
 /// Who runs the server.
@@ -43,7 +51,12 @@ impl Draft {
         })
     }
 
-    pub(super) fn target(&self, owner: Owner, implied: &mut Vec<String>) -> Result<Target, Error> {
+    pub(super) fn target(
+        &self,
+        owner: Owner,
+        profile: &Profile,
+        implied: &mut Vec<String>,
+    ) -> Result<Target, Error> {
         let draft = &self.target;
         let server = match &draft.server_cmd {
             Some(command) => Server::Command(self.command(command)?.to_owned()),
@@ -53,13 +66,14 @@ impl Draft {
             },
         };
         let url = match (&draft.url, owner) {
-            (Some(given), _) => self.target_url(given, owner, implied)?,
-            (None, Owner::Embedded) => EMBEDDED_URL.to_owned(),
+            (Some(given), _) => self.target_url(given, owner, profile, implied)?,
+            (None, Owner::Embedded) => self.embedded_url(profile)?,
             (None, _) => {
+                let url = command_url(profile);
                 implied.push(format!(
-                    "no --target: clients connect to {COMMAND_URL} of the server that herd starts"
+                    "no --target: clients connect to {url} of the server that herd starts"
                 ));
-                COMMAND_URL.to_owned()
+                url
             }
         };
         if let Some(ready) = &draft.ready {
@@ -71,6 +85,27 @@ impl Draft {
             ready: draft.ready.as_ref().map(|given| given.value.clone()),
             ready_limit: self.positive(&draft.ready_limit, Duration::from_secs(30))?,
         })
+    }
+
+    fn embedded_url(&self, profile: &Profile) -> Result<String, Error> {
+        let name = profile.spec().name.as_str();
+        let spoken = EMBEDDED_URLS.iter().find(|(known, _)| *known == name);
+        if let Some((_, url)) = spoken {
+            return Ok((*url).to_owned());
+        }
+        let what = format!(
+            "herd's own server doesn't speak {}; it speaks after, sse and resume. Name the server to test with --target or --server-cmd",
+            if name.is_empty() {
+                "this profile"
+            } else {
+                name
+            }
+        );
+        let named = self.connect.profile.as_ref().map(|given| &given.origin);
+        match named.or(self.profile.as_ref().map(|given| &given.origin)) {
+            Some(origin) => Err(self.refuse(origin, &what)),
+            None => Err(Error::Usage(what)),
+        }
     }
 
     fn serve_args(&self) -> Result<Vec<String>, Error> {
@@ -106,39 +141,33 @@ impl Draft {
         &self,
         given: &Given<String>,
         owner: Owner,
+        profile: &Profile,
         implied: &mut Vec<String>,
     ) -> Result<String, Error> {
         let Given { value, origin } = given;
         let (scheme, _) = value.split_once("://").unwrap_or_default();
         match scheme.to_ascii_lowercase().as_str() {
-            "ws" => {}
-            "wss" | "http" | "https" => {
-                let what = format!("{scheme}:// is not supported yet; use a ws:// address");
-                return Err(self.refuse(origin, &what));
-            }
+            "ws" | "wss" | "http" | "https" => {}
             _ => return Err(self.refuse(origin, "not an address; write ws://host:port/path")),
         }
-        self.template(given, &TARGET, owner)?;
-        let url = with_after(value);
-        if url != *value {
+        let known: Vec<&str> = TARGET.into_iter().chain(profile.names()).collect();
+        self.template(given, &known, owner)?;
+        let pairs = profile.spec().query.iter();
+        let cursor = pairs.filter(|(_, template)| resumes(template)).next();
+        if let (false, Some((name, _))) = (resumes(value), cursor) {
             implied.push(format!(
-                "{} says nothing of {{after}}: clients resume with {}",
-                self.place(origin),
-                template::masked(&url)
+                "{} says nothing of {{after}}: clients resume with {name}=<cursor> in its query",
+                self.place(origin)
             ));
         }
-        Ok(url.into_owned())
+        Ok(value.clone())
     }
 
     /// An address that herd itself calls.
     pub(super) fn own_url(&self, given: &Given<String>, owner: Owner) -> Result<(), Error> {
         let (scheme, _) = given.value.split_once("://").unwrap_or_default();
         match scheme.to_ascii_lowercase().as_str() {
-            "http" => self.template(given, &OWN, owner),
-            "https" => {
-                let what = "https:// is not supported yet; use an http:// address";
-                Err(self.refuse(&given.origin, what))
-            }
+            "http" | "https" => self.template(given, &OWN, owner),
             _ => Err(self.refuse(&given.origin, "not an address; write http://host:port/path")),
         }
     }
@@ -154,6 +183,7 @@ impl Draft {
                     .map(|name| match *name {
                         "env:" => "{env:NAME}".to_owned(),
                         "file:" => "{file:PATH}".to_owned(),
+                        "col:" => "{col:NAME}".to_owned(),
                         name => format!("{{{name}}}"),
                     })
                     .collect::<Vec<_>>()
@@ -288,6 +318,17 @@ impl Draft {
             _ => Ok(()),
         }
     }
+}
+
+/// Where clients reach a server that herd starts.
+fn command_url(profile: &Profile) -> String {
+    let scheme = match profile.transport() {
+        Transport::Ws if profile.spec().name == "after" => return COMMAND_URL.to_owned(),
+        Transport::Ws => "ws",
+        Transport::Sse => "http",
+    };
+    let path = profile.path().unwrap_or("/");
+    format!("{scheme}://127.0.0.1:{{port}}{path}")
 }
 
 /// Says that a name is unknown, and which one was perhaps meant.

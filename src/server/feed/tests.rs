@@ -31,7 +31,11 @@ impl Server {
     }
 
     fn feed(&self, after: &str) -> Feed {
-        Feed::open(&self.log, Some(after), CLIENT, &self.faults)
+        self.open(Dialect::Live, Some(after))
+    }
+
+    fn open(&self, dialect: Dialect, after: Option<&str>) -> Feed {
+        open(&self.log, dialect, after, &self.faults)
     }
 
     /// The ids of the ledger's lines; 0 = a line without one.
@@ -45,40 +49,53 @@ impl Server {
     }
 }
 
+fn open(log: &Arc<Log>, dialect: Dialect, after: Option<&str>, faults: &Arc<Faults>) -> Feed {
+    let asked = Asked {
+        dialect,
+        after,
+        client: CLIENT,
+        since: log.state().newest,
+    };
+    Feed::open(log, asked, faults)
+}
+
 async fn append(log: &Log, events: u64) {
     for _ in 0..events {
         log.append(vec![r#"{"seq":1}"#.into()], None).await.unwrap();
     }
 }
 
-/// What came, as ids; `reset:N` becomes -N, a frame that can't be read 0, another content 1000 + its id.
+/// A mark, among ids.
+const MARK: i64 = 5000;
+
+/// What came, as ids; a reset is -id, half a frame 0, another content 1000 + its id, one that comes again 2000 + its id.
 fn pull(feed: &mut Feed) -> Vec<i64> {
     let mut all = Vec::new();
     loop {
-        let frames = feed.pull().unwrap();
-        if frames.is_empty() {
+        let items = feed.pull().unwrap();
+        if items.is_empty() {
             return all;
         }
-        for frame in frames {
-            let Ok(frame) = serde_json::from_str::<serde_json::Value>(&frame) else {
-                all.push(0);
-                continue;
-            };
-            let id: i64 = frame["id"].as_str().unwrap().parse().unwrap();
-            all.push(match frame["type"].as_str() {
-                Some("reset") => -id,
-                _ if frame["data"]["seq"].is_null() => 1000 + id,
-                _ => id,
-            });
-        }
+        all.extend(items.iter().map(number));
+    }
+}
+
+fn number(item: &Item) -> i64 {
+    match item {
+        Item::Event(event) if event.data().contains("conflict") => 1000 + event.id as i64,
+        Item::Event(event) => event.id as i64,
+        Item::Again(event) => 2000 + event.id as i64,
+        Item::Half(_) => 0,
+        Item::Reset { id, .. } => -(*id as i64),
+        Item::CaughtUp(id) => MARK + *id as i64,
     }
 }
 
 #[tokio::test]
 async fn a_cursor_means_what_follows_it_and_nothing_else() {
     let server = Server::restarted(10, 6, "none").await;
-    let (log, faults) = (&server.log, &server.faults);
-    let mut now = Feed::open(log, None, CLIENT, faults);
+    let log = &server.log;
+    let mut now = server.open(Dialect::Live, None);
     let mut empty = server.feed("");
     let (mut seven, mut four, mut three, mut ten) = (
         server.feed("7"),
@@ -110,10 +127,22 @@ async fn resumes_are_spoilt_as_declared() {
         ("reset-always", "10", vec![-10, 11], vec![0]),
         ("duplicate-on-resume", "8", vec![8, 9, 10, 11], vec![8]),
         ("live-not-resubscribed", "8", vec![9, 10], vec![11]),
+        ("gap-at-handoff=2", "8", vec![9, 10], vec![11]),
+        ("lying-session", "8", vec![MARK + 10, 11], vec![9, 10]),
+        ("zombie", "8", vec![], vec![9, 10, 11]),
+        ("live-overtakes", "8", vec![9, 11, 10, 11], vec![11]),
+        ("live-overtakes", "10", vec![11], vec![]),
+        (
+            "legal-redelivery=2",
+            "8",
+            vec![2007, 2008, 9, 10, 11],
+            vec![7, 8],
+        ),
+        ("data-before-ack", "8", vec![9, 10, 11, MARK + 11], vec![0]),
     ] {
         let server = Server::restarted(10, 100, defect).await;
         let mut feed = server.feed(after);
-        let mut fresh = Feed::open(&server.log, None, CLIENT, &server.faults);
+        let mut fresh = server.open(Dialect::Live, None);
         append(&server.log, 1).await;
         assert_eq!(pull(&mut feed), expected, "{defect} after {after}");
         assert_eq!(
@@ -163,6 +192,110 @@ async fn ids_that_begin_again_are_hidden_up_to_the_cursor() {
 }
 
 #[tokio::test]
+async fn what_is_left_follows_a_reset_where_that_is_planted() {
+    let server = Server::restarted(10, 4, "partial-with-flag=4").await;
+    assert_eq!(pull(&mut server.feed("3")), [-6, 7, 8, 9, 10]);
+    assert_eq!(pull(&mut server.feed("6")), [7, 8, 9, 10]);
+    assert_eq!(pull(&mut server.feed("x")), [-10]);
+    assert_eq!(server.ledger(), [0]);
+}
+
+#[tokio::test]
+async fn nobody_is_told_that_the_oldest_kept_is_not_what_follows() {
+    let server = Server::restarted(10, 4, "silent-oldest=4").await;
+    assert_eq!(pull(&mut server.feed("3")), [7, 8, 9, 10]);
+    assert_eq!(server.ledger(), [4, 5, 6]);
+    assert_eq!(pull(&mut server.feed("x")), [7, 8, 9, 10]);
+    assert_eq!(pull(&mut server.feed("8")), [9, 10]);
+}
+
+#[tokio::test]
+async fn ids_of_before_are_unknown_and_mean_from_now() {
+    let server = Server::restarted(3, 100, "unknown-is-now").await;
+    let epoch = super::super::faults::EPOCH;
+    assert_eq!(server.log.state().newest, epoch);
+    append(&server.log, 2).await;
+    let first = epoch as i64 + 1;
+    let mut old = server.feed("1");
+    assert_eq!(pull(&mut old), [0; 0]);
+    append(&server.log, 1).await;
+    assert_eq!(pull(&mut old), [first + 2]);
+    // The old events 2 and 3, then the new ones that were there.
+    assert_eq!(server.ledger(), [2, 3, epoch + 1, epoch + 2]);
+    let mut new = server.feed(&first.to_string());
+    assert_eq!(pull(&mut new), [first + 1, first + 2]);
+    assert_eq!(pull(&mut server.feed("x")), [0; 0]);
+}
+
+#[tokio::test]
+async fn a_first_connection_gets_recent_events_where_the_dialect_gives_some() {
+    let server = Server::restarted(130, 1000, "none").await;
+    let first = |dialect| server.open(dialect, None);
+    assert_eq!(pull(&mut first(Dialect::Live)), [0; 0]);
+    assert_eq!(pull(&mut first(Dialect::Events)), [0; 0]);
+    let recent: Vec<i64> = (31..=130).chain([MARK + 130]).collect();
+    assert_eq!(pull(&mut first(Dialect::Resume)), recent);
+    // What is newer than its coming is no less its own where it was slow to ask.
+    let asked = Asked {
+        dialect: Dialect::Resume,
+        after: None,
+        client: CLIENT,
+        since: 20,
+    };
+    let came = pull(&mut Feed::open(&server.log, asked, &server.faults));
+    assert_eq!(came, (1..=130).chain([MARK + 130]).collect::<Vec<_>>());
+
+    let server = Server::restarted(10, 4, "none").await;
+    let mut few = server.open(Dialect::Resume, None);
+    append(&server.log, 0).await;
+    assert_eq!(pull(&mut few), [7, 8, 9, 10, MARK + 10]);
+}
+
+#[tokio::test]
+async fn the_end_of_a_replay_is_told_once_and_in_its_place() {
+    let server = Server::restarted(10, 1000, "none").await;
+    let mut one = server.open(Dialect::Resume, Some("8"));
+    let mut none = server.open(Dialect::Resume, Some("10"));
+    let mut late = server.open(Dialect::Resume, Some("8"));
+    assert_eq!(pull(&mut one), [9, 10, MARK + 10]);
+    append(&server.log, 1).await;
+    assert_eq!(pull(&mut one), [11]);
+    assert_eq!(pull(&mut none), [MARK + 10, 11]);
+    assert_eq!(pull(&mut late), [9, 10, MARK + 10, 11]);
+    let empty = Server::restarted(0, 1000, "none").await;
+    assert_eq!(pull(&mut empty.open(Dialect::Resume, None)), [MARK]);
+}
+
+#[tokio::test]
+async fn defects_leave_the_mark_as_they_declare() {
+    for (defect, expected) in [
+        ("never-catch-up", vec![11]),
+        ("zombie", vec![]),
+        ("forget-log", vec![MARK + 10, 11]),
+        ("lying-session", vec![MARK + 10, 11]),
+        ("live-overtakes", vec![9, 11, 10, 11, MARK + 11]),
+        ("data-before-ack", vec![9, 10, 11, MARK + 11]),
+        ("live-not-resubscribed", vec![9, 10, MARK + 10]),
+    ] {
+        let server = Server::restarted(10, 100, defect).await;
+        let mut feed = server.open(Dialect::Resume, Some("8"));
+        append(&server.log, 1).await;
+        assert_eq!(pull(&mut feed), expected, "{defect}");
+    }
+}
+
+#[tokio::test]
+async fn a_replay_that_nothing_overtakes_is_let_go() {
+    let server = Server::restarted(10, 100, "live-overtakes").await;
+    let mut feed = server.open(Dialect::Resume, Some("8"));
+    assert_eq!(pull(&mut feed), [9]);
+    assert!(feed.is_holding());
+    assert_eq!(feed.release().as_ref().map(number), Some(10));
+    assert_eq!(pull(&mut feed), [MARK + 10]);
+    assert_eq!(server.ledger(), [0; 0]);
+}
+
+#[tokio::test]
 async fn live_events_are_spoilt_as_declared_and_replayed_ones_spared() {
     for (defect, expected) in [
         ("lose-live=1", vec![9, 10]),
@@ -182,8 +315,8 @@ async fn live_events_are_spoilt_as_declared_and_replayed_ones_spared() {
         };
         assert_eq!(server.ledger(), lines, "{defect}");
         assert_eq!(feed.is_holding(), defect == "reorder=1");
-        if let Some(frame) = feed.release() {
-            assert!(frame.as_str().contains(r#""id":"13""#));
+        if let Some(item) = feed.release() {
+            assert_eq!(number(&item), 13);
             assert_eq!(
                 server.ledger(),
                 [11],
@@ -206,7 +339,7 @@ async fn publishers_and_subscribers_at_once_leave_no_gap_and_no_overlap() {
         let log = Arc::clone(&log);
         tokio::spawn(async move {
             let mut changes = log.changes();
-            let mut feed = Feed::open(&log, Some(&n.to_string()), n, &Arc::default());
+            let mut feed = open(&log, Dialect::Live, Some(&n.to_string()), &Arc::default());
             let mut next = n as i64 + 1;
             while next <= 450 {
                 for id in pull(&mut feed) {
@@ -262,17 +395,14 @@ proptest! {
                 }
                 Step::Open(cursor) => {
                     let cursor = cursor % (newest + 1);
-                    let feed = Feed::open(&log, Some(&cursor.to_string()), 1, &Arc::default());
+                    let after = cursor.to_string();
+                    let feed = open(&log, Dialect::Events, Some(&after), &Arc::default());
                     feeds.push((feed, Vec::new(), cursor as i64));
                 }
                 Step::Pull(n) if !feeds.is_empty() => {
                     let n = n % feeds.len();
                     let (feed, came, _) = &mut feeds[n];
-                    let frames = feed.pull().unwrap();
-                    came.extend(frames.iter().map(|frame| {
-                        let frame: serde_json::Value = serde_json::from_str(frame).unwrap();
-                        frame["id"].as_str().unwrap().parse::<i64>().unwrap()
-                    }));
+                    came.extend(feed.pull().unwrap().iter().map(number));
                 }
                 Step::Pull(_) => {}
             }

@@ -47,14 +47,19 @@ fn create(txn: &WriteTransaction) -> Result<(), redb::Error> {
 }
 
 /// Forgets everything, the ids too, but not what was answered: a publication that is repeated because its answer was lost
-/// gets the old one, so what is gone is gone, and can be counted.
-pub(super) fn wipe(db: &Database) -> io::Result<()> {
+/// gets the old one, so what is gone is gone, and can be counted. The next id is the one after `newest`.
+pub(super) fn wipe(db: &Database, newest: u64) -> io::Result<()> {
     let wipe = || -> Result<(), redb::Error> {
         let txn = db.begin_write()?;
         txn.delete_table(EVENTS)?;
         txn.delete_table(KEY_OF)?;
         txn.delete_table(META)?;
         create(&txn)?;
+        {
+            let mut meta = txn.open_table(META)?;
+            meta.insert("newest", newest)?;
+            meta.insert("evicted", newest)?;
+        }
         txn.commit()?;
         Ok(())
     };

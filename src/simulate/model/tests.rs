@@ -1,5 +1,7 @@
 //! The model server by itself: what is replayed, what is live, and where a reset is due.
 
+use std::ops::Range;
+
 use super::*;
 
 const BASE: u64 = 7 << 20;

@@ -16,6 +16,7 @@ use url::{Position, Url};
 
 use super::Connection;
 use crate::history::AttemptOutcome;
+use crate::transport::tls::reason;
 use crate::transport::wire::Wire;
 use crate::transport::{Limits, is_reset, safe};
 
@@ -191,7 +192,8 @@ fn broken(error: &io::Error) -> AttemptOutcome {
         if is_reset(error) {
             "reset instead of an answer".into()
         } else {
-            error.to_string()
+            // A server may refuse a client's certificate as late as here.
+            reason(error)
         },
     )
 }

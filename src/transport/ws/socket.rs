@@ -97,7 +97,9 @@ impl AsyncWrite for Socket {
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_flush(cx)
+        // TLS writes here what it had to keep back.
+        let result = ready!(Pin::new(&mut self.stream).poll_flush(cx));
+        Poll::Ready(self.swallow(result.map(|()| 0), 0).map(|_| ()))
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {

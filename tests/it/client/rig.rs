@@ -9,10 +9,11 @@ use herd::history::{
     Quit, Shard, build,
 };
 use herd::plan::Plan;
-use herd::profile::ProfileName;
+use herd::profile::{ProfileName, Spec};
 use herd::scenario::{
     Checks, Connect, Outage, Output, Policy, Publish, Scenario, Server, Target, Trigger, Via,
 };
+use herd::transport::network::Network;
 use std::future::Future;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -39,12 +40,17 @@ pub(crate) fn scenario(address: SocketAddr) -> Scenario {
             ready_limit: PATIENCE,
         },
         connect: Connect {
-            profile: ProfileName::After,
-            id: "/id".into(),
+            profile: Spec::builtin(ProfileName::After),
+            id: None,
             seq: None,
             ids: IdKind::Opaque,
             contiguous: false,
             headers: vec![],
+            clients_file: None,
+            subprotocols: vec![],
+            credentials: None,
+            tls: Default::default(),
+            proxy: Default::default(),
             source_ips: vec![],
             ramp: Duration::ZERO,
             timeout: PATIENCE,
@@ -106,7 +112,8 @@ pub(crate) fn crew(scenario: &Scenario) -> Arc<Crew> {
         base: 0,
         span: 1_000,
     };
-    Arc::new(Crew::new(scenario, plan, Clock::start(), own))
+    let network = Arc::new(Network::plain(scenario.connect.timeout));
+    Arc::new(Crew::new(scenario, plan, network, Clock::start(), own))
 }
 
 /// What the only client of a crew recorded, as the judge would see it.

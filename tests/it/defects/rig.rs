@@ -23,10 +23,28 @@ const AT_ONCE: usize = 4;
 static FREE: Mutex<usize> = Mutex::new(AT_ONCE);
 static FREED: Condvar = Condvar::new();
 
+/// What the server is spoken to in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Dialect {
+    After,
+}
+
+impl Dialect {
+    pub(super) const ALL: [Self; 1] = [Self::After];
+
+    /// The name of its profile.
+    fn profile(self) -> &'static str {
+        match self {
+            Self::After => "after",
+        }
+    }
+}
+
 /// A scenario, a fifth of the default's size in time. The last honest client is back 2 s after the server: no dial fails
 /// once that is up, and the cap bounds what was drawn before.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Plan {
+    pub(super) dialect: Dialect,
     pub(super) clients: u32,
     pub(super) seed: u64,
     pub(super) policy: &'static str,
@@ -45,6 +63,7 @@ impl Plan {
 
     pub(super) fn new(clients: u32, seed: u64) -> Self {
         Self {
+            dialect: Dialect::After,
             clients,
             seed,
             policy: Self::FULL_JITTER,
@@ -57,6 +76,7 @@ impl Plan {
 
     fn toml(&self) -> String {
         let Self {
+            dialect,
             clients,
             seed,
             policy,
@@ -65,9 +85,10 @@ impl Plan {
             min_spread,
             reconnect_limit,
         } = self;
+        let profile = dialect.profile();
         format!(
             "clients = {clients}\nseed = {seed}\n\
-             [connect]\nramp = '200ms'\n\
+             [connect]\nramp = '200ms'\nprofile = '{profile}'\n\
              [backoff]\n{policy}\n\
              [outage]\ndown = '{down}ms'\nsteady = '700ms'\n\
              [publish]\nrate = '{rate}/s'\n\

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use herd::backoff::Preset;
 use herd::check::{self, Check, DeliveryFacts, Finding, Outcome, ResumeOutcome, Verdict};
-use herd::history::{Cause, History};
+use herd::history::{Cause, Duplicates, History};
 use herd::server::defect::Defect;
 use herd::simulate::{self, Fault, Ledger, Setup};
 
@@ -61,8 +61,10 @@ fn with(defect: Defect) -> Setup {
         // Who is away through both deaths waits longer.
         setup.terms.reconnect_limit = Some(Duration::from_secs(90));
     }
-    if defect == Defect::SkipEvicted {
-        setup.keep = 40;
+    match defect {
+        Defect::SkipEvicted | Defect::SilentOldest | Defect::PartialWithFlag => setup.keep = 40,
+        Defect::LegalRedelivery => setup.terms.duplicates = Duplicates::Marked,
+        _ => {}
     }
     setup
 }
@@ -109,6 +111,7 @@ fn counts(ledger: &Ledger, verdict: &Verdict) -> DeliveryFacts {
         duplicated: ledger.duplicated,
         reordered: ledger.reordered,
         conflict: ledger.conflict,
+        redelivered: ledger.redelivered,
         reset: ledger.covered,
         // What a server that stays away or refuses leaves undelivered is the absent clients', not the ledger's.
         expected: facts.expected,
@@ -129,12 +132,23 @@ fn acts(defect: Defect, case: &Case) -> (u64, u64) {
         | Defect::SkipEvicted
         | Defect::NeverCatchUp
         | Defect::LiveNotResubscribed
-        | Defect::CorruptFrame => (ledger.lost(), facts.lost),
+        | Defect::CorruptFrame
+        | Defect::GapAtHandoff
+        | Defect::SilentOldest
+        | Defect::UnknownIsNow
+        | Defect::LyingSession
+        | Defect::Zombie => (ledger.lost(), facts.lost),
+        Defect::LegalRedelivery => (ledger.redelivered, facts.redelivered),
+        // Once too early and once again; that the two are as many is among the counts.
+        Defect::LiveOvertakes => (ledger.reordered, facts.duplicated),
+        Defect::DataBeforeAck => (ledger.late_acks, markers(&case.history)),
         Defect::AckThenLose => (ledger.acked_not_stored * u64::from(CLIENTS), facts.lost),
         Defect::DuplicateLive | Defect::DuplicateOnResume => (ledger.duplicated, facts.duplicated),
         Defect::Reorder => (ledger.reordered, facts.reordered),
         Defect::Conflict => (ledger.conflict, facts.conflict),
-        Defect::ResetAlways => (ledger.resets, resumes(&case.verdict, ResumeOutcome::Reset)),
+        Defect::ResetAlways | Defect::PartialWithFlag => {
+            (ledger.resets, resumes(&case.verdict, ResumeOutcome::Reset))
+        }
         Defect::RefuseSome => (ledger.refused.len() as u64, never_back(&case.verdict)),
         Defect::AcceptThenClose => (ledger.flapped, flapped(&case.verdict)),
         Defect::HalfOpen => (ledger.half_open, closed_half_open(&case.history)),
@@ -156,6 +170,11 @@ fn never_back(verdict: &Verdict) -> u64 {
 
 fn flapped(verdict: &Verdict) -> u64 {
     verdict.outages.iter().map(|o| u64::from(o.flapped)).sum()
+}
+
+fn markers(history: &History) -> u64 {
+    let sessions = history.clients.iter().flat_map(|c| &c.sessions);
+    sessions.filter(|s| s.marker.is_some()).count() as u64
 }
 
 fn closed_half_open(history: &History) -> u64 {

@@ -2,7 +2,7 @@
 
 use herd::check::{
     AttemptFacts, DeliveryFacts, GeneratorFacts, Offender, OutageFacts, Outcome, PublicationFacts,
-    ReconnectFacts, ResumeOutcome, Return, SessionFacts, Verdict, Wrong,
+    ReconnectFacts, ResumeFacts, ResumeOutcome, Return, SessionFacts, Verdict, Wrong,
 };
 use herd::history::build::{Builder, SEQ_BASE};
 use herd::history::{AttemptOutcome, Cause, ClientId, Elapsed, History, PublicationKind, Seq};
@@ -84,6 +84,12 @@ pub(super) fn verdict() -> Verdict {
             peak_1s: 4,
             ..AttemptFacts::default()
         },
+        resumes: ResumeFacts {
+            resumed: 4,
+            ..ResumeFacts::default()
+        },
+        causes: [("eof".into(), 4)].into(),
+        statuses: [("refused".into(), 1)].into(),
         recovery_ms: None,
         exposed_clients: 0,
         waves: Vec::new(),

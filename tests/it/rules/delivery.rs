@@ -3,9 +3,12 @@
 //! The base is one run in which everything is right: two clients, ten events, the server away between 1,005 and 2,000 ms,
 //! events 4 to 6 answered meanwhile. Each test changes what its rule is about and nothing else.
 
+mod epochs;
 mod faithful;
 mod observed;
 mod ordered;
+mod redelivered;
+mod refused;
 mod rule_10;
 mod rule_11;
 mod rule_12;
@@ -22,8 +25,8 @@ use herd::check::timeline::Timeline;
 use herd::check::{Check, DeliveryFacts, Finding, Outcome, ResumeOutcome, Wrong};
 use herd::history::build::{Builder, SEQ_BASE, Story};
 use herd::history::{
-    Cause, ClientId, DeliveryMode, Elapsed, End, Event, Fate, History, IdKind, Mark, Publication,
-    PublicationKind, Quit, Seq, Shard,
+    AttemptOutcome, Cause, ClientId, DeliveryMode, Elapsed, End, Event, Fate, History, IdKind,
+    Mark, Publication, PublicationKind, Quit, Seq, Shard,
 };
 
 fn judged(history: &History) -> Assessment {

@@ -1,6 +1,6 @@
 //! Acceptance 8: nothing observed is unknown, never a pass.
 
-use super::peers::Serve;
+use super::peers::{Fake, Serve};
 use super::{QUICK, Stage, outcome};
 
 #[test]
@@ -14,6 +14,34 @@ fn nobody_publishes() {
         "0 of 24 clients received a priming event",
         "nothing was restarted",
     ]);
+}
+
+/// A right server spoken to with the wrong profile has lost nothing: herd can't read it, shows what came and says what
+/// would fit.
+#[test]
+fn a_wrong_profile_is_unknown_with_what_came_and_a_hint() {
+    for (frame, hint) in [
+        (r#"0{"sid":"oUFD","upgrades":[]}"#, "--profile socketio"),
+        (r#"{"event":"tick","data":{"n":1}}"#, "--profile nestjs-ws"),
+    ] {
+        let stage = Stage::new();
+        let target = Fake::saying(frame).url("ws");
+        let args = ["--target", &target, "--observe", "--settle", "1s"];
+        let ended = stage.run(QUICK, &args).end().with(3);
+        ended.at_once().says(&[
+            "UNKNOWN",
+            "0 of 24 clients received a priming event",
+            frame,
+            hint,
+        ]);
+        let delivery = &stage.summary()["delivery"];
+        assert_eq!(
+            (&delivery["lost"], &delivery["expected"]),
+            (&0.into(), &0.into())
+        );
+        // The history alone says it too.
+        stage.check(&[]).with(3).says(&[frame, hint]);
+    }
 }
 
 #[test]

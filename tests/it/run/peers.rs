@@ -1,7 +1,7 @@
 //! What herd meets in these tests: `herd serve` as somebody else's server, and servers that know no better.
 
 use std::io::{Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::net::{Shutdown, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
@@ -169,6 +169,23 @@ impl Fake {
         Self { port }
     }
 
+    /// Accepts every handshake, says this once, and then nothing more.
+    pub(super) fn saying(frame: &'static str) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        std::thread::spawn(move || {
+            let mut open = Vec::new();
+            for stream in listener.incoming().flatten() {
+                if let Ok(mut socket) = tokio_tungstenite::tungstenite::accept(stream) {
+                    // A client may leave first.
+                    let _ = socket.send(frame.into());
+                    open.push(socket);
+                }
+            }
+        });
+        Self { port }
+    }
+
     /// Accepts every handshake and ends the connection.
     pub(super) fn hanging_up() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -185,4 +202,41 @@ impl Fake {
     pub(super) fn url(&self, scheme: &str) -> String {
         format!("{scheme}://127.0.0.1:{}/live", self.port)
     }
+}
+
+/// Stands before a server and passes bytes on, until it cuts the connection that is the `nth` (from 1) to reach the server,
+/// half a second after it was made: real time, because what the clients do meanwhile can't be seen from outside.
+pub(super) fn relay_that_cuts(nth: usize, to: u16) -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    std::thread::spawn(move || {
+        let mut reached = 0;
+        for client in listener.incoming().flatten() {
+            // While the server is down its clients are hung up on.
+            let Ok(server) = TcpStream::connect(("127.0.0.1", to)) else {
+                continue;
+            };
+            reached += 1;
+            pass_on(&client, &server);
+            pass_on(&server, &client);
+            if reached == nth {
+                std::thread::spawn(move || {
+                    std::thread::sleep(Duration::from_millis(500));
+                    let _ = client.shutdown(Shutdown::Both);
+                    let _ = server.shutdown(Shutdown::Both);
+                });
+            }
+        }
+    });
+    port
+}
+
+fn pass_on(from: &TcpStream, to: &TcpStream) {
+    let (mut from, mut to) = (from.try_clone().unwrap(), to.try_clone().unwrap());
+    std::thread::spawn(move || {
+        // Either side may end it; the other one is told.
+        let _ = std::io::copy(&mut from, &mut to);
+        let _ = to.shutdown(Shutdown::Both);
+        let _ = from.shutdown(Shutdown::Both);
+    });
 }

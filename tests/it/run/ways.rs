@@ -1,16 +1,44 @@
 //! Whose server it is, who restarts it and who publishes: each way, and more than one outage.
 
-use super::peers::Serve;
+use super::peers::{Serve, relay_that_cuts};
 use super::{QUICK, Stage, together, unless_busy};
 use crate::files;
 
 #[test]
 fn herds_own_tools_restart_a_server_that_is_not_herds() {
-    let both: [fn(); 2] = [
+    let all: [fn(); 3] = [
+        a_server_that_outlives_sigterm_is_killed_and_that_is_said,
         a_server_command_is_supervised_over_two_outages,
         a_command_restarts_a_target_that_is_not_herds,
     ];
-    together(both);
+    together(all);
+}
+
+/// The shell stays when its server has gone, as a server does that waits for something that never ends.
+fn a_server_that_outlives_sigterm_is_killed_and_that_is_said() {
+    let stage = Stage::new();
+    let command = format!(
+        "trap '' TERM; {} serve --listen 127.0.0.1:{{port}} --data {} & while :; do sleep 0.05; done",
+        env!("CARGO_BIN_EXE_herd"),
+        stage.text("data")
+    );
+    let args = [
+        "--server-cmd",
+        &command,
+        "--target",
+        "ws://127.0.0.1:{port}/v1/live?after={after}",
+        "--publish-url",
+        "http://127.0.0.1:{port}/v1/publish",
+        "--grace",
+        "400ms",
+    ];
+    let said =
+        "the server did not exit within 0.4 s of SIGTERM with 0 connections open; it was killed";
+    let ended = stage.run(QUICK, &args).end();
+    ended.says(&[said]);
+    assert!(ended.stdout.contains("Note"), "{}", ended.stdout);
+    stage.assert_empty();
+    stage.check(&[]).says(&["did not exit within 0.4 s"]);
 }
 
 fn a_server_command_is_supervised_over_two_outages() {
@@ -64,16 +92,28 @@ fn a_server_command_is_supervised_over_two_outages() {
     files::check(&stage.path("out"));
 }
 
+/// A command that kills the server and starts it again.
+fn restart_by_command(stage: &Stage, server: &Serve<'_>) -> String {
+    let pid = stage.file("pid", &server.pid().to_string());
+    format!(
+        "kill -9 $(cat {pid}); sleep 0.3; {} >/dev/null 2>&1 & echo $! > {pid}",
+        server.line()
+    )
+}
+
+/// What the command started is the user's, so it outlives the run.
+fn end_what_it_started(stage: &Stage) {
+    let pid = std::fs::read_to_string(stage.path("pid")).unwrap();
+    let pid = rustix::process::Pid::from_raw(pid.trim().parse().unwrap()).unwrap();
+    rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
+}
+
 fn a_command_restarts_a_target_that_is_not_herds() {
     let (stage, ended) = unless_busy(|| {
         let stage = Stage::new();
         let ended = {
             let server = Serve::start(&stage, &[]);
-            let pid = stage.file("pid", &server.pid().to_string());
-            let script = format!(
-                "kill -9 $(cat {pid}); sleep 0.3; {} >/dev/null 2>&1 & echo $! > {pid}",
-                server.line()
-            );
+            let script = restart_by_command(&stage, &server);
             let (target, publish) = (server.target(), server.publish());
             let args = [
                 "--target",
@@ -84,18 +124,46 @@ fn a_command_restarts_a_target_that_is_not_herds() {
                 &script,
             ];
             let ended = stage.run(QUICK, &args).end();
-            // What the command started is the user's, so it outlives the run.
-            let pid: i32 = std::fs::read_to_string(pid)
-                .unwrap()
-                .trim()
-                .parse()
-                .unwrap();
-            let pid = rustix::process::Pid::from_raw(pid).unwrap();
-            rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
+            end_what_it_started(&stage);
             ended
         };
         (stage, ended)
     });
     ended.with(0).says(&["PASS", "command at"]);
     stage.assert_empty();
+}
+
+/// The run is nearly over when the last client to come back loses its connection once more: it is waited for, and the
+/// single drop is neither a wave nor a loss.
+#[test]
+fn a_client_that_is_dropped_in_the_tail_is_waited_for() {
+    let (stage, ended) = unless_busy(|| {
+        let stage = Stage::new();
+        let ended = {
+            let server = Serve::start(&stage, &[]);
+            let script = restart_by_command(&stage, &server);
+            // One client looks first; then 24 come, and come back.
+            let port = relay_that_cuts(1 + 24 + 24, server.port());
+            let target = format!("ws://127.0.0.1:{port}/v1/live?after={{after}}");
+            let args = [
+                "--target",
+                &target,
+                "--ready",
+                &server.ready(),
+                "--publish-url",
+                &server.publish(),
+                "--restart-cmd",
+                &script,
+            ];
+            let ended = stage.run(QUICK, &args).end();
+            end_what_it_started(&stage);
+            ended
+        };
+        (stage, ended)
+    });
+    ended.with(0).says(&["PASS"]);
+    let sessions = super::rows(&stage.path("out"), "sessions.csv");
+    assert_eq!(sessions.len(), 24 + 24 + 1);
+    assert_eq!(stage.summary()["outages"][0]["dropped"], 24);
+    files::check(&stage.path("out"));
 }

@@ -199,9 +199,8 @@ async fn restart_defects_act_after_a_restart_only() {
         next(&mut socket).await;
         drop(server);
         let server = Process::start(dir.path(), &more);
-        let url = format!("ws://{}/v1/live?client=1&after=1", server.address);
-        for _ in 0..3 {
-            match connect_async(&url).await {
+        for path in ["live?after=1&client=1", "resume?client=1"] {
+            match connect_async(format!("ws://{}/v1/{path}", server.address)).await {
                 Ok((mut socket, _)) => {
                     assert!(opens, "{defect}");
                     let end = timeout(LIMIT, socket.next()).await.unwrap();
@@ -212,6 +211,13 @@ async fn restart_defects_act_after_a_restart_only() {
                 }
                 Err(e) => panic!("{e}"),
             }
+        }
+        let stream = request(server.address, "GET /v1/events?client=1", "", "");
+        let stream = stream.await.unwrap();
+        if opens {
+            assert_eq!((stream.status, stream.body.as_str()), (200, "0\r\n\r\n"));
+        } else {
+            assert_eq!(stream.status, 503);
         }
         let lines = std::fs::read_to_string(&ledger).unwrap().lines().count();
         assert_eq!(lines, if opens { 3 } else { 1 }, "{defect}");

@@ -24,6 +24,10 @@ async fn marks(trigger: &mut Trigger) -> (Vec<(Elapsed, Mark)>, Option<Step>) {
     loop {
         match next(trigger).await {
             Step::CommandEnded => {}
+            Step::Killed { at, grace } => {
+                let text = format!("killed after {} ms", grace.as_millis()).into();
+                all.push((at, Mark::Note { text }));
+            }
             Step::Mark(at, mark) => {
                 let ready = matches!(mark, Mark::Ready { .. });
                 all.push((at, mark));
@@ -44,6 +48,7 @@ fn names(marks: &[(Elapsed, Mark)]) -> Vec<String> {
             Mark::Gone { outage } => format!("gone {outage}"),
             Mark::Ready { outage } => format!("ready {outage}"),
             Mark::Died { status } => format!("died {status}"),
+            Mark::Note { text } if text.starts_with("killed") => "killed".into(),
             Mark::Note { .. } => "note".into(),
             other => format!("{other:?}"),
         })
@@ -83,7 +88,7 @@ async fn others_server(stage: &Stage) -> tokio::process::Child {
 }
 
 #[tokio::test]
-async fn a_child_is_restarted_twice_and_an_escalation_is_noted() {
+async fn a_child_is_restarted_twice_and_an_escalation_is_told() {
     let stage = Stage::new();
     let script = "trap '' TERM\necho $$ > pid.new && mv pid.new pid\nwhile :; do sleep 0.02; done";
     let clock = clock();
@@ -99,11 +104,15 @@ async fn a_child_is_restarted_twice_and_an_escalation_is_noted() {
         let expected = [
             format!("trigger {outage}"),
             format!("gone {outage}"),
-            "note".into(),
+            "killed".into(),
             format!("ready {outage}"),
         ];
         assert_eq!(names(&told), expected);
-        assert!(told.is_sorted_by_key(|(at, _)| *at), "{told:?}");
+        let killed = told[2].0;
+        assert!(
+            told[0].0 + grace <= killed && killed <= told[1].0,
+            "{told:?}"
+        );
     }
     trigger.end().await;
     assert!(!is_alive(stage.pid().await));

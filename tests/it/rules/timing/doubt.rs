@@ -148,7 +148,7 @@ fn rule_6_who_gave_up_or_must_not_come_back_is_told_apart() {
             |s| {
                 s.quit(20_000, Quit::Fatal("4401".into()));
             },
-            "never retries",
+            "1 met an end that the policy never retries (1 4401): client 10",
         ),
     ];
     for (story, said) in cases {

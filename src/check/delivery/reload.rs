@@ -1,0 +1,86 @@
+//! What a reload makes of one client's state: because the server asked for it, or because it refused a resume (rule 17).
+//! Which items it covers is decided in `resets.rs`, when a refusal takes effect in `refusal.rs`.
+
+use super::bits::Bits;
+use super::order::Progress;
+use super::refusal::Beginning;
+use super::resets::sent_until;
+use super::walk::Walk;
+use crate::history::{Elapsed, Receipt};
+
+impl Walk<'_, '_> {
+    /// What an earlier refusal makes of an item that arrives.
+    pub(super) fn after_refusal(&mut self, receipt: Receipt) {
+        let Some(session) = self.client.sessions.get(receipt.session) else {
+            return;
+        };
+        if self.refusal.goes_on(receipt.session, session, receipt.at) {
+            self.forget();
+        }
+        if let Some(beginning) = self.refusal.served(session, receipt.at) {
+            self.begin_anew(beginning, receipt.at);
+        }
+    }
+
+    pub(super) fn begin_anew(&mut self, beginning: Beginning, at: Elapsed) {
+        let covered = sent_until(self.scene.catalogue, beginning.until);
+        self.cover(at, beginning.asked, covered);
+        self.tell(beginning.session);
+        self.anew = true;
+    }
+
+    pub(super) fn reset(&mut self, session: usize, at: Elapsed, covered: Bits) {
+        let sessions = &self.client.sessions;
+        let told_in = sessions.get(session);
+        let over = told_in
+            .and_then(|s| s.closed.as_ref())
+            .is_some_and(|(closed, _)| *closed <= at);
+        if over {
+            // A status or a close code says so: nothing of that session's own.
+            self.leave();
+        }
+        self.cover(at, at, covered);
+        self.forget();
+        self.refusal.ask(at);
+        let resumed = told_in.is_some_and(|s| s.resumed_from.is_some());
+        if over {
+            self.told = true;
+        } else if resumed || session > 0 || self.first.is_some() {
+            // Before its first event a client has nothing to reload: servers may begin a connection so.
+            self.tell(session);
+        }
+    }
+
+    /// These items need not come any more, as the server `asked` then; the client knows since `at`.
+    fn cover(&mut self, at: Elapsed, asked: Elapsed, covered: Bits) {
+        self.covered.add_all(&covered);
+        if let Some(visit) = &mut self.visit {
+            visit.reset(at, &covered);
+        }
+        self.resets.push((asked, covered));
+    }
+
+    /// What the client holds, and its order, begin anew.
+    pub(super) fn forget(&mut self) {
+        self.held.clear();
+        self.copies.clear();
+        self.reused.clear();
+        self.progress = Progress::default();
+    }
+
+    /// The client was told to reload in this session. It was away since the last one that was of use to it.
+    fn tell(&mut self, session: usize) {
+        self.told = true;
+        let sessions = &self.client.sessions;
+        let Some(now) = sessions.get(session) else {
+            return;
+        };
+        let before = (0..session)
+            .rev()
+            .find(|i| !self.flapped(*i) && sessions[*i].refused.is_none());
+        let dropped = before.and_then(|before| sessions[before].dropped());
+        let away = dropped.map(|dropped| self.scene.catalogue.between(dropped, now.dialled).len());
+        let longest = &mut self.totals.longest_absence;
+        *longest = (*longest).max(away.unwrap_or(0) as u32);
+    }
+}

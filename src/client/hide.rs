@@ -1,0 +1,58 @@
+//! What a server says of a client, without the secrets that the client told it.
+//!
+//! Only failures pass through here: an event's frame is read, not written down.
+
+use crate::history::{AttemptOutcome, Cause, ClientId};
+use crate::plan::Plan;
+use crate::secrets::Secrets;
+
+/// The texts that a client's server may repeat: those of the run, and this client's own words.
+pub(super) fn secrets(run: &Secrets, plan: &Plan, client: ClientId) -> Secrets {
+    let mut all = run.clone();
+    // Without a cursor: an id is no secret, and a refusal that names it is worth reading.
+    let Ok(call) = plan.call(client, None, &[]) else {
+        return all;
+    };
+    for (name, value) in &call.headers {
+        all.add_header(name, value);
+    }
+    for value in plan.values(client).row.values.iter().flatten() {
+        all.add(value);
+    }
+    let number = client.0.to_string();
+    for (_, value) in call.url.query_pairs() {
+        if value != number {
+            all.add(&value);
+        }
+    }
+    all
+}
+
+/// An outcome with its text made fit to be stored.
+pub(super) fn outcome(
+    outcome: AttemptOutcome,
+    secrets: impl FnOnce() -> Secrets,
+) -> AttemptOutcome {
+    match outcome {
+        AttemptOutcome::Handshake { status, why } => AttemptOutcome::Handshake {
+            status,
+            why: secrets().redact(&why).into(),
+        },
+        AttemptOutcome::Local(why) => AttemptOutcome::Local(secrets().redact(&why).into()),
+        other => other,
+    }
+}
+
+/// A cause with its text made fit to be stored.
+pub(super) fn cause(cause: Cause, secrets: impl FnOnce() -> Secrets) -> Cause {
+    match cause {
+        Cause::Close { code, reason } if !reason.is_empty() => Cause::Close {
+            code,
+            reason: secrets().redact(&reason).into(),
+        },
+        Cause::Protocol(why) => Cause::Protocol(secrets().redact(&why).into()),
+        Cause::Declined(why) => Cause::Declined(secrets().redact(&why).into()),
+        Cause::Io(why) => Cause::Io(secrets().redact(&why).into()),
+        other => other,
+    }
+}

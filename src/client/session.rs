@@ -1,0 +1,313 @@
+//! One open connection: what arrives is recorded in the order of the wire, and what the profile says goes out.
+//!
+//! It knows neither why the connection was dialled nor what the machine makes of its end.
+
+use std::future::poll_fn;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::task::Poll;
+use std::time::Duration;
+
+use tokio_tungstenite::tungstenite::http::HeaderMap;
+
+use super::Client;
+use super::alarm::Alarm;
+use super::crew::Resumes;
+use super::handle::{Order, Status};
+use super::hide;
+use super::machine::{Action, Input};
+use super::table::{Cursor, Known, Part, Token};
+use crate::history::{Cause, Elapsed};
+use crate::profile::{Carried, Fate, Turn};
+use crate::template::Values;
+use crate::transport::{Connection, Opened, Payload, safe};
+
+/// Frames that are kept of those that a client could not read, and how much of each (bytes).
+const UNREAD: (u32, usize) = (3, 200);
+/// How long a server may take to close after the close frames.
+const GOODBYE: Duration = Duration::from_secs(1);
+
+/// What an open connection brought.
+enum Step {
+    Message(Payload),
+    End(Cause),
+    Ordered(Order),
+    /// The profile's time has come.
+    Due,
+}
+
+impl Client<'_> {
+    /// Talks until the connection ends and says what the machine makes of it; none = stopped.
+    pub(super) async fn session(&mut self, opened: Opened) -> Option<Action> {
+        let Opened {
+            mut connection,
+            headers,
+        } = opened;
+        let mut alarm = Alarm::default();
+        let mut end = self.greet(&mut connection, &headers);
+        drop(headers);
+        let cause = loop {
+            if let Some(cause) = end {
+                break cause;
+            }
+            end = match self.step(&mut connection, &mut alarm).await {
+                Step::Message(payload) => self.receive(&mut connection, &payload),
+                Step::Due => self.tick(&mut connection),
+                Step::End(cause) => Some(cause),
+                Step::Ordered(Order::HalfOpen) => Some(Cause::HalfOpen),
+                Step::Ordered(Order::Stop) => Some(Cause::Herd),
+            };
+        };
+        self.ended(connection, cause).await
+    }
+
+    async fn step(&self, connection: &mut Connection, alarm: &mut Alarm) -> Step {
+        let (clock, due) = (&self.crew.dialler.clock, self.talk.due());
+        poll_fn(|cx| {
+            // An order first, or a server that never pauses could not be left.
+            if let Some(order) = self.handle.order(self.session) {
+                return Poll::Ready(Step::Ordered(order));
+            }
+            let next = connection.poll_next(cx);
+            if let Some(delay) = connection.take_retry() {
+                self.handle.lock().recorder.retry_after(self.now(), delay);
+            }
+            match next {
+                Poll::Ready(Ok(payload)) => return Poll::Ready(Step::Message(payload)),
+                Poll::Ready(Err(cause)) => return Poll::Ready(Step::End(cause)),
+                Poll::Pending => {}
+            }
+            // Time last: what has arrived is a sign of life, however late herd comes to read it.
+            match self.handle.poll_order(cx, self.session) {
+                Poll::Ready(order) => Poll::Ready(Step::Ordered(order)),
+                Poll::Pending => alarm.poll(cx, clock, due).map(|()| Step::Due),
+            }
+        })
+        .await
+    }
+
+    /// The session is over: records why, and asks the machine what comes next.
+    async fn ended(&mut self, connection: Connection, cause: Cause) -> Option<Action> {
+        let at = self.now();
+        let cause = hide::cause(cause, || self.secrets());
+        let fate = self.fate(&cause);
+        if fate == Fate::Reset {
+            self.refused(at, &told(&cause));
+        }
+        self.handle.lock().recorder.closed(at, cause.clone());
+        if cause == Cause::Herd {
+            connection
+                .leave(self.crew.dialler.clock.instant(at + GOODBYE))
+                .await;
+            return None;
+        }
+        self.handle.lock().progress.dropped = Some(at);
+        self.status(Status::Reconnecting);
+        self.tell_cursor(at);
+        let next = match fate {
+            Fate::Stop => Input::Stopped { why: told(&cause) },
+            Fate::Reconnect | Fate::Reset => Input::Closed,
+        };
+        let action = self.machine.on(at, next, &self.crew.policy);
+        if is_close_sent(&cause) {
+            let until = match &action {
+                Action::Dial(dial) => dial.due.min(at + GOODBYE),
+                _ => at + GOODBYE,
+            };
+            connection
+                .linger(self.crew.dialler.clock.instant(until))
+                .await;
+        }
+        Some(action)
+    }
+
+    /// What the protocol makes of an end. One that herd itself made says nothing of the server.
+    fn fate(&self, cause: &Cause) -> Fate {
+        let profile = self.crew.plan.profile();
+        match cause {
+            // RFC 6455 calls a close frame without a code 1005.
+            Cause::Close { code, .. } => profile.after_close(Some(code.unwrap_or(1005))),
+            Cause::Eof | Cause::Reset => profile.after_close(None),
+            _ => Fate::Reconnect,
+        }
+    }
+
+    fn greet(&mut self, connection: &mut Connection, headers: &HeaderMap) -> Option<Cause> {
+        let at = self.now();
+        let header = |name: &str| {
+            let value = headers.get(name)?;
+            String::from_utf8(value.as_bytes().to_vec()).ok()
+        };
+        let plan = &self.crew.plan;
+        let values = Values {
+            cursor: self.resumed.as_ref().and_then(|event| event.id.as_deref()),
+            ..plan.values(self.handle.id())
+        };
+        let turn = self
+            .talk
+            .open(plan.profile(), at.duration(), &values, &header);
+        if turn.reset {
+            self.reset(at, self.crew.table.nothing());
+        }
+        speak(connection, turn)
+    }
+
+    /// The hot path: nothing here allocates for an event whose frame any client saw before.
+    fn receive(&mut self, connection: &mut Connection, payload: &Payload) -> Option<Cause> {
+        let (at, frame) = (self.now(), payload.frame());
+        let plan = &self.crew.plan;
+        let turn = if self.talk.wants(plan.profile(), frame) {
+            let values = Values {
+                cursor: self.resumed.as_ref().and_then(|event| event.id.as_deref()),
+                ..plan.values(self.handle.id())
+            };
+            self.talk
+                .hear(plan.profile(), at.duration(), frame, &values)
+        } else {
+            Turn::default()
+        };
+        if turn.reset {
+            self.reset(at, self.crew.table.nothing());
+        }
+        let carried = match self.resumed {
+            None => Carried::Nothing,
+            Some(_) => Carried::Cursor,
+        };
+        let parts = self.crew.table.read(frame, carried, &mut self.guess);
+        let mut end = None;
+        for part in parts.as_slice() {
+            match part {
+                Part::Event(known, token) => self.event(at, *known, token.as_ref()),
+                Part::Cursor(token) => self.moved(token.as_ref()),
+                Part::Reset(known) => self.reset(at, *known),
+                Part::CaughtUp => self.handle.lock().recorder.marker(at),
+                Part::Refused(text) => self.refused(at, text),
+                Part::Fatal(text) => {
+                    end = Some(Cause::Declined((&**text).into()));
+                    break;
+                }
+                Part::Unread => self.unread(at, payload),
+            }
+        }
+        let ended = speak(connection, turn);
+        if end.is_none()
+            && ended.is_none()
+            && self.talk.due().is_some_and(|due| due <= at.duration())
+        {
+            // A server that never pauses must not keep the client from its own beat.
+            return self.tick(connection);
+        }
+        end.or(ended)
+    }
+
+    fn tick(&mut self, connection: &mut Connection) -> Option<Cause> {
+        let at = self.now();
+        let plan = &self.crew.plan;
+        let values = Values {
+            cursor: self.resumed.as_ref().and_then(|event| event.id.as_deref()),
+            ..plan.values(self.handle.id())
+        };
+        let turn = self.talk.tick(plan.profile(), at.duration(), &values);
+        let silent = turn.end.is_some() && !self.talk.is_opening(plan.profile());
+        let end = speak(connection, turn);
+        if silent { Some(Cause::Heartbeat) } else { end }
+    }
+
+    fn event(&mut self, at: Elapsed, known: Known, token: Option<&Arc<Token>>) {
+        let own = known.seq.filter(|seq| self.crew.own.holds(*seq));
+        let new = token.map_or(Cursor::Id(known), |token| Cursor::Token(token.clone()));
+        let resumable = own.is_some() || token.is_some() || self.crew.resumes == Resumes::FromAny;
+        let supersedes = resumable && self.crew.table.supersedes(&new, &self.cursor);
+        let input = Input::Event {
+            event: known.event,
+            supersedes,
+        };
+        self.machine.on(at, input, &self.crew.policy);
+        if supersedes {
+            self.cursor = new;
+        }
+        self.crew.counters.receipts.fetch_add(1, Relaxed);
+        let mut state = self.handle.lock();
+        state.recorder.receipt(at, known.event);
+        state.progress.last_receipt = Some(at);
+        state.progress.has_cursor |= supersedes;
+        if let Some(seq) = own {
+            state.numbers.insert(seq.0);
+        }
+    }
+
+    /// The cursor moves without an event, or is cleared.
+    fn moved(&mut self, token: Option<&Arc<Token>>) {
+        let new = token.map_or(Cursor::None, |token| Cursor::Token(token.clone()));
+        if token.is_none() || self.crew.table.supersedes(&new, &self.cursor) {
+            self.cursor = new;
+            self.handle.lock().progress.has_cursor = token.is_some();
+        }
+    }
+
+    fn reset(&mut self, at: Elapsed, known: Known) {
+        let input = Input::Reset { event: known.event };
+        self.machine.on(at, input, &self.crew.policy);
+        self.cursor = Cursor::Id(known);
+        let mut state = self.handle.lock();
+        state.recorder.reset(at, known.event);
+        state.progress.last_reset = Some(at);
+        state.progress.has_cursor = known.is_cursor();
+    }
+
+    /// The server can't resume from the cursor: the next dial begins anew, or the client would be refused for ever.
+    pub(super) fn refused(&mut self, at: Elapsed, text: &str) {
+        let text: Box<str> = self.secrets().redact(text).into();
+        self.cursor = Cursor::None;
+        let mut state = self.handle.lock();
+        state.recorder.resume_refused(at, text);
+        state.progress.last_reset = Some(at);
+        state.progress.has_cursor = false;
+    }
+
+    /// Lets the machine know what the next dial carries; a cursor that is no event's id gets its place now.
+    pub(super) fn tell_cursor(&mut self, at: Elapsed) {
+        let event = self.crew.table.place(&self.cursor);
+        self.machine
+            .on(at, Input::Cursor { event }, &self.crew.policy);
+    }
+
+    fn unread(&mut self, at: Elapsed, payload: &Payload) {
+        let (most, bytes) = UNREAD;
+        if self.unread < most {
+            self.unread += 1;
+            let text = safe(payload.frame().bytes, bytes);
+            let text: Box<str> = self.secrets().redact(&text).into();
+            let mut state = self.handle.lock();
+            state.unread.get_or_insert_with(|| text.clone());
+            state.recorder.unread(at, text);
+        }
+    }
+}
+
+/// Sends what the profile says; why the session is to be ended, if it is.
+fn speak(connection: &mut Connection, turn: Turn) -> Option<Cause> {
+    for text in &turn.say {
+        connection.send(text);
+    }
+    turn.end.map(Cause::Declined)
+}
+
+/// An end in the server's words.
+fn told(cause: &Cause) -> Box<str> {
+    match cause {
+        Cause::Close { code, reason } => {
+            let code = code.unwrap_or(1005);
+            format!("close {code} {reason}").trim_end().into()
+        }
+        other => other.name().into(),
+    }
+}
+
+/// Whether a close frame is on its way to a server that may still be there to read it.
+fn is_close_sent(cause: &Cause) -> bool {
+    matches!(
+        cause,
+        Cause::Close { .. } | Cause::Utf8 | Cause::Oversize | Cause::Protocol(_)
+    )
+}
