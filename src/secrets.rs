@@ -92,7 +92,8 @@ impl Secrets {
         self.texts.insert(at, text.into());
     }
 
-    /// The text with every secret replaced by `***`. Where the text was cut, a secret's beginning at its end counts too.
+    /// The text with every secret replaced by `***`. A secret's beginning at the text's end, or before the dots where a
+    /// part of it was cut, counts too.
     #[must_use]
     pub fn redact<'a>(&self, text: &'a str) -> Cow<'a, str> {
         let mut text = Cow::Borrowed(text);
@@ -101,14 +102,14 @@ impl Secrets {
                 text = Cow::Owned(text.replace(&**secret, HIDDEN));
             }
         }
-        let (kept, cut) = match text.strip_suffix(CUT) {
-            Some(kept) => (kept, CUT),
-            None => (&*text, ""),
-        };
-        match self.begun(kept) {
-            Some(at) => Cow::Owned(format!("{}{HIDDEN}{cut}", &kept[..at])),
-            None => text,
+        if text.split(CUT).all(|kept| self.begun(kept).is_none()) {
+            return text;
         }
+        let kept = text.split(CUT).map(|kept| match self.begun(kept) {
+            Some(at) => Cow::Owned(format!("{}{HIDDEN}", &kept[..at])),
+            None => Cow::Borrowed(kept),
+        });
+        Cow::Owned(kept.collect::<Vec<_>>().join(CUT))
     }
 
     /// Where a secret begins of which the text's end holds only a part.
@@ -183,6 +184,10 @@ mod tests {
             ("it was cut: hunte...", "it was cut: ***..."),
             ("it was cut: hunt", "it was cut: ***"),
             ("a hunt...", "a ***..."),
+            (
+                "said \"hunter2...\" and hunt... too",
+                "said \"***...\" and ***... too",
+            ),
             ("hunter is a name", "hunter is a name"),
         ] {
             assert_eq!(secrets.redact(said), shown, "{said}");

@@ -3,6 +3,7 @@
 pub mod names;
 pub mod network;
 pub mod proxy;
+pub mod sse;
 pub mod tcp;
 pub mod tls;
 pub mod wire;
@@ -10,6 +11,7 @@ pub mod ws;
 
 use std::io;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use rustix::io::Errno;
 use tokio::time::Instant;
@@ -63,6 +65,8 @@ pub enum Payload {
     Text(Bytes),
     /// A WebSocket binary message.
     Binary(Bytes),
+    /// A block of an event stream.
+    Event(sse::parser::Block),
 }
 
 impl Payload {
@@ -78,6 +82,14 @@ impl Payload {
                 bytes,
                 kind: Kind::Binary,
             },
+            Self::Event(block) => Frame {
+                bytes: block.data.as_bytes(),
+                kind: Kind::Event {
+                    name: block.name(),
+                    id: block.id.as_deref(),
+                    has_data: block.has_data,
+                },
+            },
         }
     }
 }
@@ -87,6 +99,8 @@ impl Payload {
 pub enum Connection {
     /// A WebSocket.
     Ws(ws::Connection),
+    /// An event stream.
+    Sse(sse::Connection),
 }
 
 /// A connection that was just opened, with the headers of the server's answer.
@@ -103,6 +117,16 @@ impl Connection {
     pub fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Result<Payload, Cause>> {
         match self {
             Self::Ws(ws) => ws.poll_next(cx),
+            Self::Sse(sse) => sse.poll_next(cx).map_ok(Payload::Event),
+        }
+    }
+
+    /// The delay that the server told the client to wait before it comes back (`retry:`), once for each change. Ask
+    /// after every [`Connection::poll_next`]: it may come without a frame.
+    pub fn take_retry(&mut self) -> Option<Duration> {
+        match self {
+            Self::Ws(_) => None,
+            Self::Sse(sse) => sse.take_retry(),
         }
     }
 
@@ -111,6 +135,7 @@ impl Connection {
     pub fn send(&mut self, text: &str) {
         match self {
             Self::Ws(ws) => ws.send(text),
+            Self::Sse(_) => debug_assert!(false, "nothing can be sent over an event stream"),
         }
     }
 
@@ -118,6 +143,8 @@ impl Connection {
     pub async fn leave(self, until: Instant) {
         match self {
             Self::Ws(ws) => ws.leave(until).await,
+            // There is no goodbye: the connection closes.
+            Self::Sse(_) => {}
         }
     }
 
@@ -125,6 +152,7 @@ impl Connection {
     pub async fn linger(self, until: Instant) {
         match self {
             Self::Ws(ws) => ws.linger(until).await,
+            Self::Sse(_) => {}
         }
     }
 }

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use tokio::net::TcpStream;
 use tokio::time::timeout;
+use url::Url;
 
 use crate::clock::Clock;
 use crate::history::{AttemptOutcome, Elapsed};
@@ -16,7 +17,7 @@ use crate::plan::Call;
 use crate::transport::network::{Network, is_secure};
 use crate::transport::tls::Offer;
 use crate::transport::wire::Wire;
-use crate::transport::{Connection, Limits, Opened, ws};
+use crate::transport::{Connection, Limits, Opened, sse, ws};
 
 /// What is the same for every dial of a process.
 #[derive(Debug)]
@@ -56,11 +57,14 @@ impl Dialler {
         let stream = self.network.reach(&call.url, source, Some(now)).await?;
         let connected = self.clock.now();
         stamps.connected = Some(connected);
-        let offer = match call.url.scheme() {
-            "https" => Offer::Http2,
-            _ => Offer::Http1,
-        };
-        let (wire, left) = self.secure(stream, &call, offer, connected).await?;
+        if is_stream(&call.url) {
+            let asking = self.stream(stream, call, source, stamps);
+            let answer = timeout(self.timeout, asking).await;
+            return answer.unwrap_or_else(|_| {
+                Err(failed(None, format!("no answer within {:?}", self.timeout)))
+            });
+        }
+        let (wire, left) = self.secure(stream, &call, Offer::Http1, connected).await?;
         let (ws, headers) = ws::open(wire, &call.url, &call.headers, self.limits, left).await?;
         Ok(Opened {
             connection: Connection::Ws(ws),
@@ -82,14 +86,65 @@ impl Dialler {
         let shaking = self.network.secure(stream, &call.url, offer);
         let wire = timeout(self.timeout, shaking).await.unwrap_or_else(|_| {
             let why = format!("the TLS handshake had no end within {:?}", self.timeout);
-            Err(AttemptOutcome::Handshake {
-                status: None,
-                why: why.into(),
-            })
+            Err(failed(None, why))
         })?;
         let left = self
             .timeout
             .saturating_sub(self.clock.now().since(connected));
         Ok((wire, Duration::from_millis(left.as_millis() as u64)))
+    }
+
+    /// Asks for an event stream and follows redirects. The dial is past its connect, so whatever fails behind a redirect
+    /// fails the handshake.
+    async fn stream(
+        &self,
+        mut stream: TcpStream,
+        mut call: Call,
+        source: Option<IpAddr>,
+        stamps: &mut Stamps,
+    ) -> Result<Opened, AttemptOutcome> {
+        for _ in 0..=sse::redirect::MOST {
+            let wire = self.network.secure(stream, &call.url, Offer::Http2).await?;
+            let reply = sse::open(wire, &call.url, &call.headers, self.limits).await?;
+            stamps.retry_after = reply.retry_after;
+            let (status, to) = match reply.answer {
+                sse::Answer::Stream(connection, headers) => {
+                    return Ok(Opened {
+                        connection: Connection::Sse(connection),
+                        headers,
+                    });
+                }
+                sse::Answer::Declined(outcome) => return Err(outcome),
+                sse::Answer::Moved { status, to } => (Some(status), to),
+            };
+            let now = self.clock.now();
+            let reached = self.network.reach(&to, source, Some(now)).await;
+            stream = reached.map_err(|outcome| match outcome {
+                AttemptOutcome::Refused => {
+                    failed(status, "redirects to where nobody listens".into())
+                }
+                AttemptOutcome::Timeout => {
+                    failed(status, "redirects to where nobody answers".into())
+                }
+                other => other,
+            })?;
+            sse::redirect::retain(&mut call.headers, &call.url, &to);
+            call.url = to;
+        }
+        Err(failed(
+            None,
+            format!("over {} redirects", sse::redirect::MOST),
+        ))
+    }
+}
+
+fn is_stream(url: &Url) -> bool {
+    matches!(url.scheme(), "http" | "https")
+}
+
+fn failed(status: Option<u16>, why: String) -> AttemptOutcome {
+    AttemptOutcome::Handshake {
+        status,
+        why: why.into(),
     }
 }

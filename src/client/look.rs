@@ -11,6 +11,7 @@ use crate::clock::Clock;
 use crate::error::Error;
 use crate::history::{AttemptOutcome, Cause, ClientId};
 use crate::plan::Plan;
+use crate::profile::guess::{self, Asked};
 use crate::profile::{Carried, Decoded, Talk, Transport, Turn};
 use crate::scenario::Scenario;
 use crate::transport::network::Network;
@@ -107,9 +108,14 @@ fn said_no(why: &str) -> String {
 }
 
 fn declined(target: &str, outcome: &AttemptOutcome, transport: Transport) -> Error {
-    let (question, other) = match transport {
-        Transport::Ws => ("the WebSocket handshake", "speak WebSocket"),
+    let (asked, question, other) = match transport {
+        Transport::Ws => (
+            Asked::WebSocket,
+            "the WebSocket handshake",
+            "speak WebSocket",
+        ),
         Transport::Sse => (
+            Asked::EventStream,
             "the request for an event stream",
             "answer with an event stream",
         ),
@@ -121,7 +127,9 @@ fn declined(target: &str, outcome: &AttemptOutcome, transport: Transport) -> Err
             status: Some(status),
             why,
         } => {
-            format!("answers {status} to {question} ({why}); check path, headers and credentials")
+            let hint = guess::from_answer(asked, *status, None);
+            let hint = hint.unwrap_or("check path, headers and credentials");
+            format!("answers {status} to {question} ({why}); {hint}")
         }
         // A proxy's and TLS's reasons say themselves what to do.
         AttemptOutcome::Handshake { status: None, why } if why.contains("; ") => {

@@ -68,7 +68,11 @@ impl Client<'_> {
             if let Some(order) = self.handle.order(self.session) {
                 return Poll::Ready(Step::Ordered(order));
             }
-            match connection.poll_next(cx) {
+            let next = connection.poll_next(cx);
+            if let Some(delay) = connection.take_retry() {
+                self.handle.lock().recorder.retry_after(self.now(), delay);
+            }
+            match next {
                 Poll::Ready(Ok(payload)) => return Poll::Ready(Step::Message(payload)),
                 Poll::Ready(Err(cause)) => return Poll::Ready(Step::End(cause)),
                 Poll::Pending => {}

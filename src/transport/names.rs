@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -92,8 +92,28 @@ impl Names {
     async fn ask(&self, name: &str) -> io::Result<Arc<[SocketAddr]>> {
         let asked = timeout(self.limit, tokio::net::lookup_host(name)).await;
         let found = asked.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()));
-        found.map(Iterator::collect)
+        let mut found: Vec<_> = found?.collect();
+        if let Some(port) = found.first().map(SocketAddr::port)
+            && is_localhost(name)
+        {
+            // Systems that name one of them only are common, and servers that listen on the other one as well.
+            for ip in [
+                IpAddr::V4(Ipv4Addr::LOCALHOST),
+                IpAddr::V6(Ipv6Addr::LOCALHOST),
+            ] {
+                if !found.iter().any(|known| known.is_ipv4() == ip.is_ipv4()) {
+                    found.push((ip, port).into());
+                }
+            }
+        }
+        Ok(found.into())
     }
+}
+
+/// Whether `name:port` is loopback's name.
+fn is_localhost(name: &str) -> bool {
+    name.rsplit_once(':')
+        .is_some_and(|(name, _)| name.eq_ignore_ascii_case("localhost"))
 }
 
 /// Where a URL's host is.
@@ -135,6 +155,15 @@ mod tests {
             ["[::1]:9".parse().unwrap()]
         );
         assert!(names.known.lock().unwrap().is_empty());
+    }
+
+    #[tokio::test]
+    async fn localhost_is_both_families_whatever_the_system_says() {
+        let names = Names::new(Duration::from_secs(10));
+        let mut found = ask(&names, "ws://LocalHost:9/", 0).await.unwrap().to_vec();
+        found.sort();
+        let both = ["127.0.0.1:9", "[::1]:9"].map(|a| a.parse().unwrap());
+        assert_eq!(found, both);
     }
 
     #[tokio::test]

@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "what helps a test is a test")]
 
+mod profile;
 mod usage;
 
 use std::path::Path;
@@ -89,13 +90,13 @@ fn help_of_run_shows_every_option() {
       -h, --help             Print help (see more with '--help')
 
     Server under test:
-          --target <URL>          Where clients connect: ws://HOST:PORT/PATH; {after} is the last id,
-                                  {client} the client's number, {env:NAME} and {file:PATH} keep secrets
-                                  out [default: herd's own server]
+          --target <URL>          Where clients connect: ws:// or wss://HOST:PORT/PATH; {after} is the
+                                  last id, {client} the client's number, {env:NAME} and {file:PATH} keep
+                                  secrets out [default: herd's own server]
           --server-cmd <CMD>      Command that starts the server, by sh -c; {port} is a free port, PORT
                                   in its environment too
-          --ready <URL>           Ready once this http:// URL answers 2xx [default: a TCP connect to the
-                                  target]
+          --ready <URL>           Ready once this http:// or https:// URL answers 2xx [default: a TCP
+                                  connect to the target]
           --stop-signal <SIGNAL>  How the server is stopped [default: KILL for herd's own server, else
                                   TERM] [possible values: TERM, KILL]
           --grace <DURATION>      How long it may take after TERM [default: 10s]
@@ -113,7 +114,7 @@ fn help_of_run_shows_every_option() {
           --quiet-period <DURATION>  A pause longer than this ends somebody's rollout [default: 10s]
 
     Events:
-          --publish-url <URL>        Publish by one POST an event to this http:// URL
+          --publish-url <URL>        Publish by one POST an event to this http:// or https:// URL
           --publish-body <TEMPLATE>  What to publish: {payload} is a JSON object with herd's number as
                                      seq, {seq} the number alone [default: {payload}]
           --publish-cmd <CMD>        Publish by one long-lived command, by sh -c, that gets a line an
@@ -126,12 +127,26 @@ fn help_of_run_shows_every_option() {
                               [possible values: full-jitter, exponential-25, exponential, fixed,
                               immediate]
           --profile <NAME>    What is said over the connection; see herd list profiles [default: by the
-                              target's scheme] [possible values: after]
+                              target's scheme] [possible values: after, resume, sse, socketio,
+                              nestjs-ws]
           --id <POINTER>      JSON Pointer of an event's id [default: /id]
           --seq <POINTER>     JSON Pointer of herd's number [default: the usual places]
       -H, --header <LINE>     Header of the handshake, "Name: value" (may be repeated)
           --source-ip <IP>    Local address to dial from (may be repeated)
           --ramp <DURATION>   The first connects are spread evenly over this [default: 2s]
+
+    Access:
+      -k, --insecure              Believe every server's certificate
+          --cacert <FILE>         Believe the authorities in this PEM file and no others [default: the
+                                  system's]
+          --cert <FILE>           Client certificate, with its chain, in a PEM file
+          --key <FILE>            Its private key in a PEM file [default: in the file of the
+                                  certificate]
+      -u, --user <USER:PASSWORD>  Basic authentication; {env:NAME} and {file:PATH} keep secrets out
+          --bearer <TOKEN>        Bearer token, such as {env:TOKEN}
+          --subprotocol <NAME>    Subprotocol to offer (may be repeated); the server must choose one
+          --proxy <URL>           HTTP proxy: http://HOST:PORT, none, or env for https_proxy,
+                                  http_proxy, all_proxy and no_proxy [default: env]
 
     What must hold:
           --min-spread <DURATION>       Last minus first reconnect of each wave, at least [default: 5s]

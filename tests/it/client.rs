@@ -12,4 +12,5 @@ mod dialling;
 mod frames;
 mod reading;
 pub(crate) mod rig;
+mod streams;
 mod talking;

@@ -3,7 +3,8 @@
 //!
 //! A client that begins anew gets live events only, from some instant between its opening and its first event on: open
 //! is not subscribed (rule 9). What was sent by then can't be owed to it, what is sent later is. Where the server goes on
-//! in the very session that it refused to resume, that session is the beginning.
+//! in the very session that it refused to resume, that session is the beginning. The same holds for a client that was told to
+//! reload and had nothing to resume from before it lost its connection, or where a status or a close code told it.
 
 use crate::history::{Client, Elapsed, Session};
 
@@ -29,6 +30,11 @@ pub(super) struct Beginning {
 }
 
 impl Refusal {
+    /// The server told the client to reload: until its next event it has nothing to resume from.
+    pub(super) fn ask(&mut self, at: Elapsed) {
+        self.asked.get_or_insert(at);
+    }
+
     /// A session begins; true where the client begins anew in it, so that it holds nothing.
     pub(super) fn session(&mut self, client: &Client, index: usize) -> bool {
         let session = &client.sessions[index];

@@ -30,14 +30,23 @@ impl Walk<'_, '_> {
     }
 
     pub(super) fn reset(&mut self, session: usize, at: Elapsed, covered: Bits) {
+        let sessions = &self.client.sessions;
+        let told_in = sessions.get(session);
+        let over = told_in
+            .and_then(|s| s.closed.as_ref())
+            .is_some_and(|(closed, _)| *closed <= at);
+        if over {
+            // A status or a close code says so: nothing of that session's own.
+            self.leave();
+        }
         self.cover(at, at, covered);
         self.forget();
-        let sessions = &self.client.sessions;
-        let resumed = sessions
-            .get(session)
-            .is_some_and(|s| s.resumed_from.is_some());
-        // Before its first event a client has nothing to reload: servers may begin a connection so.
-        if resumed || session > 0 || self.first.is_some() {
+        self.refusal.ask(at);
+        let resumed = told_in.is_some_and(|s| s.resumed_from.is_some());
+        if over {
+            self.told = true;
+        } else if resumed || session > 0 || self.first.is_some() {
+            // Before its first event a client has nothing to reload: servers may begin a connection so.
             self.tell(session);
         }
     }

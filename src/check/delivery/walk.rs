@@ -73,7 +73,7 @@ pub(super) struct Walk<'s, 'a> {
     pub(super) visit: Option<Visit>,
     pub(super) refusal: Refusal,
     pub(super) told: bool,
-    /// It began anew after a refused resume.
+    /// It began anew without a cursor, after a refused resume or a reset.
     pub(super) anew: bool,
     /// Of its sessions.
     pub(super) places: &'s [Place],
@@ -176,7 +176,7 @@ impl<'s, 'a> Walk<'s, 'a> {
     }
 
     /// The session that was being read is over.
-    fn leave(&mut self) {
+    pub(super) fn leave(&mut self) {
         let Some(index) = self.visit.as_ref().map(|visit| visit.index) else {
             return;
         };
@@ -334,7 +334,10 @@ impl<'s, 'a> Walk<'s, 'a> {
         let others = self.scene.history.header.terms.source == Source::Others;
         self.totals.silent += u32::from(others && self.first.is_none());
         self.totals.told += u32::from(self.told);
-        self.totals.refused += u32::from(self.anew);
+        let sessions = &self.client.sessions;
+        let refused =
+            !self.client.refused_dials.is_empty() || sessions.iter().any(|s| s.refused.is_some());
+        self.totals.refused += u32::from(self.anew && refused);
         self.offences.sort_by_key(|(at, _)| *at);
         let room = MAX_OFFENDERS - self.totals.offenders.len();
         let named = self.offences.drain(..).take(room).map(|(_, o)| o);

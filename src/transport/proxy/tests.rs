@@ -13,8 +13,8 @@ fn env<'a>(pairs: &'a [(&'a str, &'a str)]) -> impl Fn(&str) -> Option<String> +
 
 fn of(pairs: &[(&str, &str)], url: &str) -> Option<String> {
     let proxies = Proxies::from_env(env(pairs)).unwrap();
-    let found = proxies.of(&Url::parse(url).unwrap()).map(Proxy::shown);
-    found
+    let url = Url::parse(url).unwrap();
+    proxies.of(&url).map(Proxy::shown)
 }
 
 #[test]

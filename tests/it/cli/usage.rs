@@ -47,12 +47,11 @@ fn usage_errors_end_in_2_and_say_what_would_be_right() {
         &["run", target, "--stop-signal=TERM"],
         &["run", "--wait-limit=1m"],
         &["run", "--delivery=agreement"],
-        &["run", "--target=wss://h/"],
-        &["run", "--target=http://h/"],
+        &["run", "--target=ftp://h/"],
         &["run", "--target=h:80"],
         &["run", "--target=ws://h/{afer}"],
         &["run", "--target=ws://h:{port}/"],
-        &["run", target, "--publish-url=https://h/"],
+        &["run", target, "--publish-url=ftp://h/"],
         &["run", "no/such.toml"],
         &["check"],
         &["report", "x.herd", "--format", "csv"],
@@ -138,18 +137,16 @@ fn usage_errors_end_in_2_and_say_what_would_be_right() {
         --wait-limit: herd doesn't wait for somebody else's restart here; leave it out
     run --delivery=agreement
         --delivery: agreement is for events that others publish (--observe), and herd publishes here; use exactly-once
-    run --target=wss://h/
-        --target: wss:// is not supported yet; use a ws:// address
-    run --target=http://h/
-        --target: http:// is not supported yet; use a ws:// address
+    run --target=ftp://h/
+        --target: not an address; write ws://host:port/path
     run --target=h:80
         --target: not an address; write ws://host:port/path
     run --target=ws://h/{afer}
         --target: {afer} is no placeholder here; herd knows {after}, {client}, {n}, {port}, {env:NAME}, {file:PATH}
     run --target=ws://h:{port}/
         --target: {port} is the port that herd picks for --server-cmd, and there is none; write the port itself
-    run --target=ws://h/ --publish-url=https://h/
-        --publish-url: https:// is not supported yet; use an http:// address
+    run --target=ws://h/ --publish-url=ftp://h/
+        --publish-url: not an address; write http://host:port/path
     run no/such.toml
         can't read the scenario no/such.toml: No such file or directory (os error 2); herd init writes one to start from
     check

@@ -177,7 +177,8 @@ async fn a_server_without_tls_is_named_as_one() {
         let address = listener.local_addr().unwrap();
         tokio::spawn(async move {
             let (mut stream, _) = listener.accept().await.unwrap();
-            stream.read(&mut [0; 4096]).await.unwrap();
+            let hello = stream.read(&mut [0; 4096]).await.unwrap();
+            assert!(hello > 0);
             for byte in answer {
                 let _ = stream.write_all(&[*byte]).await;
             }

@@ -282,7 +282,7 @@ fn what_can_not_be_published_to_is_refused_at_once() {
         .build()
         .unwrap();
     let _guard = runtime.enter();
-    for url in ["nothing", "https://a/", "ws://a/", "http://"] {
+    for url in ["nothing", "wss://a/", "ws://a/", "http://"] {
         assert!(
             Publisher::start(config(url, Repeat::Never), clock()).is_err(),
             "{url}"

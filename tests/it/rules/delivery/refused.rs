@@ -181,6 +181,55 @@ fn a_reset_without_an_id_covers_what_was_sent_until_it_whatever_came_before_it()
     assert_eq!(told(4..=6, 8..=10), (0, 1, 19));
 }
 
+/// Event 11 is sent after the client was told to reload and before it is back. It has no cursor then: nobody can bring it.
+#[test]
+fn a_reset_that_leaves_no_cursor_reaches_to_where_the_client_begins_anew() {
+    let gone = || AttemptOutcome::Handshake {
+        status: Some(410),
+        why: "Gone".into(),
+    };
+    let close = || Cause::Close {
+        code: Some(4410),
+        reason: "".into(),
+    };
+    type Tale = Box<dyn Fn(&mut Story<'_>)>;
+    let told: [Tale; 3] = [
+        Box::new(move |s| {
+            s.failed(3_000, gone()).reset_to(3_001, Event::default());
+        }),
+        Box::new(move |s| {
+            s.resume(3_000, 3).reset_to(3_004, Event::default());
+            s.closed(3_004, close());
+        }),
+        Box::new(|s| {
+            s.resume(3_000, 3)
+                .reset_to(3_005, Event::default())
+                .dropped(3_040);
+        }),
+    ];
+    for (n, told) in told.iter().enumerate() {
+        let history = published(Builder::new(2)).acked(11, 3_050).each(|_, s| {
+            before(s);
+            told(s);
+            s.open(3_100).got_every(5_002, 100, 7..=10);
+        });
+        let a = judged(&history.end(END));
+        assert_eq!((a.facts.reset, a.facts.lost), (8, 0), "{n}");
+        let resets = finding(&a, Check::Resets);
+        assert_eq!(
+            (resets.outcome, &*resets.measured),
+            (Outcome::Fail, "2 told to reload")
+        );
+        // What is sent once it is back is expected.
+        let history = published(Builder::new(2)).acked(11, 3_050).each(|_, s| {
+            before(s);
+            told(s);
+            s.open(3_100).got(5_002, 7).got(5_202, 9).got(5_302, 10);
+        });
+        assert_eq!(judged(&history.end(END)).facts.lost, 2);
+    }
+}
+
 #[test]
 fn a_bare_cursor_is_told_as_text_and_never_taken_for_an_event() {
     let history = one(|s| {
