@@ -71,7 +71,9 @@ impl Draft {
             }
             keys.insert("base".into(), base);
         }
-        Spec::deserialize(keys).map_err(|error: toml::de::Error| {
+        // The derived function of this name knows no base.
+        let read = <Spec as serde::Deserialize>::deserialize(keys);
+        read.map_err(|error: toml::de::Error| {
             let said = error.to_string();
             let said = said.trim_end().replace('\n', ", ");
             self.refuse(&table.origin, &said)
