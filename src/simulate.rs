@@ -4,6 +4,7 @@
 //! network, `simulate/model.rs` for the server, and what comes out is a history like any other. No tokio, no sockets,
 //! nothing ambient: a setup gives the same history everywhere. This file knows what can be asked for; it judges nothing.
 
+mod arrival;
 mod conduct;
 mod ledger;
 mod model;

@@ -11,10 +11,11 @@ use crate::clock::Clock;
 use crate::error::Error;
 use crate::history::{AttemptOutcome, Cause, ClientId};
 use crate::plan::Plan;
+use crate::profile::guess::{self, Asked};
 use crate::profile::{Carried, Decoded, Talk, Transport, Turn};
 use crate::scenario::Scenario;
+use crate::transport::Connection;
 use crate::transport::network::Network;
-use crate::transport::{Connection, Limits};
 
 /// How long a connection must stay open to be one; a server that closes at once does so within this.
 const STAYS: Duration = Duration::from_millis(300);
@@ -31,14 +32,7 @@ pub async fn first_look(
     network: Arc<Network>,
     clock: Clock,
 ) -> Result<(), Error> {
-    let dialler = Dialler {
-        clock,
-        network: network.clone(),
-        limits: Limits {
-            message: scenario.connect.max_message,
-        },
-        timeout: scenario.connect.timeout,
-    };
+    let dialler = Dialler::new(scenario, network.clone(), clock);
     let first = ClientId(scenario.shard.index);
     let mut talk = Talk::new(plan.profile());
     let call = plan.call(first, None, talk.named());
@@ -107,9 +101,14 @@ fn said_no(why: &str) -> String {
 }
 
 fn declined(target: &str, outcome: &AttemptOutcome, transport: Transport) -> Error {
-    let (question, other) = match transport {
-        Transport::Ws => ("the WebSocket handshake", "speak WebSocket"),
+    let (asked, question, other) = match transport {
+        Transport::Ws => (
+            Asked::WebSocket,
+            "the WebSocket handshake",
+            "speak WebSocket",
+        ),
         Transport::Sse => (
+            Asked::EventStream,
             "the request for an event stream",
             "answer with an event stream",
         ),
@@ -121,7 +120,9 @@ fn declined(target: &str, outcome: &AttemptOutcome, transport: Transport) -> Err
             status: Some(status),
             why,
         } => {
-            format!("answers {status} to {question} ({why}); check path, headers and credentials")
+            let hint = guess::from_answer(asked, *status, None);
+            let hint = hint.unwrap_or("check path, headers and credentials");
+            format!("answers {status} to {question} ({why}); {hint}")
         }
         // A proxy's and TLS's reasons say themselves what to do.
         AttemptOutcome::Handshake { status: None, why } if why.contains("; ") => {

@@ -128,6 +128,9 @@ pub fn from_answer(asked: Asked, status: u16, content_type: Option<&str>) -> Opt
         (Asked::WebSocket, 200) if is("text/html") => {
             Some("it is a web page: is that the path of the WebSocket?")
         }
+        (Asked::WebSocket, 200) => Some(
+            "it answers plain HTTP: is that the path of the WebSocket? an event stream is written with http:// or https:// and --profile sse",
+        ),
         (Asked::WebSocket, 400) if is("application/json") => Some(
             "an Engine.IO server answers so to what isn't its handshake: is it Socket.IO? then try --profile socketio",
         ),
@@ -140,7 +143,7 @@ pub fn from_answer(asked: Asked, status: u16, content_type: Option<&str>) -> Opt
         (Asked::EventStream, 200) if is("text/html") => {
             Some("it is a web page: is that the path of the event stream?")
         }
-        (Asked::EventStream, 200) if !is("text/event-stream") => {
+        (Asked::EventStream, 200) if !essence.is_empty() && !is("text/event-stream") => {
             Some("it is no event stream: check the path, or use the profile that reads what it is")
         }
         _ => None,
@@ -226,6 +229,7 @@ mod tests {
         assert!(ws(200, Some("text/event-stream; charset=utf-8")).contains("--profile sse"));
         assert!(ws(200, Some("text/html")).contains("web page"));
         assert!(ws(400, Some("application/json")).contains("--profile socketio"));
+        assert!(ws(200, None).contains("plain HTTP"));
         assert_eq!(ws(404, Some("text/html")), "nothing");
         assert_eq!(ws(503, None), "nothing");
         for status in [101, 426, 400] {
@@ -233,6 +237,7 @@ mod tests {
         }
         assert!(sse(200, Some("text/plain")).contains("no event stream"));
         assert_eq!(sse(200, Some("Text/Event-Stream")), "nothing");
+        assert_eq!(sse(200, None), "nothing");
         assert_eq!(sse(500, Some("text/html")), "nothing");
     }
 }

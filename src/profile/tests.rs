@@ -2,6 +2,7 @@
 
 mod after;
 mod captured;
+mod guide;
 mod ids;
 mod properties;
 mod refused;

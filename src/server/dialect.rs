@@ -28,13 +28,15 @@ pub(crate) enum Item {
     Again(Event),
     /// The first half of an event.
     Half(Event),
-    /// It must reload what is not newer than this id.
+    /// Its cursor can't be honoured: it must reload, and goes on from this id.
     Reset {
-        /// Up to which id.
+        /// The newest id.
         id: u64,
-        /// Why its cursor can't be honoured.
+        /// Why.
         why: Gone,
     },
+    /// It must reload what is not newer than this id; what is newer follows.
+    Partly(u64),
     /// The replay is over, and this was the newest id in it; 0 = there is none.
     CaughtUp(u64),
 }
@@ -100,7 +102,9 @@ impl Dialect {
             Item::Reset { why, .. } if self == Self::Resume => {
                 said(&json!({ "type": "resume-error", "reason": why.reason() }))
             }
-            Item::Reset { id, .. } => said(&json!({ "type": "reset", "id": id.to_string() })),
+            Item::Reset { id, .. } | Item::Partly(id) => {
+                said(&json!({ "type": "reset", "id": id.to_string() }))
+            }
             Item::CaughtUp(id) => {
                 said(&json!({ "type": "caught-up", "lastEventId": last_event_id(*id) }))
             }
@@ -122,7 +126,9 @@ fn block(item: &Item) -> String {
         Item::Again(event) => event_block(event.id, &marked(event.data())),
         // The block is whole and its id counts, as where a server escapes its data wrongly.
         Item::Half(event) => event_block(event.id, half(event.data())),
-        Item::Reset { id, .. } => format!("id: {id}\nevent: reset\ndata: {id}\n\n"),
+        Item::Reset { id, .. } | Item::Partly(id) => {
+            format!("id: {id}\nevent: reset\ndata: {id}\n\n")
+        }
         // Without an id of its own: a mark must not move a cursor over what was not sent.
         Item::CaughtUp(id) => {
             let data = json!({ "lastEventId": last_event_id(*id) });

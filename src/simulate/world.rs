@@ -1,7 +1,8 @@
 //! Conducts a run in virtual time: ramp, priming, steady, restarts, tail, end, as a real run does.
 //!
-//! It moves messages between clients, publisher and model server and notes when things happened. A link's latency is
-//! constant and the last thing on it is its end, so a batch of receipts may be written at once with their own instants.
+//! It moves messages between clients, publisher and model server and notes when things happened; what a frame does to its
+//! client is in `simulate/arrival.rs`. A link's latency is constant and the last thing on it is its end, so a batch of
+//! receipts may be written at once with their own instants.
 
 use std::ops::ControlFlow;
 use std::time::Duration;
@@ -297,62 +298,6 @@ impl<'a> World<'a> {
             self.deliver(at, client, &mut frames);
         }
         self.frames = frames;
-    }
-
-    fn deliver(&mut self, at: Elapsed, client: usize, frames: &mut Vec<Frame>) {
-        for frame in frames.drain(..) {
-            match frame {
-                Frame::Event(place) => self.event(at, client, place),
-                Frame::Conflict(place) => {
-                    let stored = self.model.stored(place);
-                    let number = self.publisher.number(stored.seq);
-                    let seen = self.table.conflict(stored, number);
-                    self.peers[client].receipt(at, seen, &self.setup.backoff);
-                }
-                Frame::Cut(place) => {
-                    let text = format!(r#"{{"id":"{}","type":"#, self.model.stored(place).id);
-                    self.peers[client].unread(at, text);
-                }
-                Frame::Again(place) => {
-                    let stored = self.model.stored(place);
-                    let number = self.publisher.number(stored.seq);
-                    let seen = self.table.again(stored, number);
-                    self.peers[client].receipt(at, seen, &self.setup.backoff);
-                }
-                Frame::CaughtUp => self.peers[client].marker(at),
-                Frame::Reset(id) => {
-                    let event = self.table.reset(id);
-                    let (model, publisher) = (&self.model, &self.publisher);
-                    let stored = (0..model.len()).map(|place| model.stored(place));
-                    let covered = stored
-                        .filter(|stored| stored.id <= id)
-                        .map(|stored| publisher.number(stored.seq));
-                    self.peers[client].reset(at, event, id, covered, &self.setup.backoff);
-                }
-            }
-        }
-    }
-
-    fn event(&mut self, at: Elapsed, client: usize, place: usize) {
-        let stored = self.model.stored(place);
-        let number = self.publisher.number(stored.seq);
-        let seen = self.table.seen(place, stored, number);
-        let peer = &mut self.peers[client];
-        let first = peer.receipt(at, seen, &self.setup.backoff);
-        match self.phase {
-            Phase::Priming if first => {
-                self.priming.resize(self.model.len(), 0);
-                self.priming[place] += 1;
-                if self.priming[place] == self.peers.len() && self.primed.is_none() {
-                    self.primed = Some(at + self.slowest);
-                    self.queue.push(at + self.slowest, Step::Primed);
-                }
-            }
-            Phase::Outage { .. } => {
-                self.others_receive.get_or_insert(at);
-            }
-            _ => {}
-        }
     }
 
     /// Every connection ends, but for those that `half-open` leaves; what is under way meets a closed port.

@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "what helps a test is a test")]
 
+mod profile;
 mod usage;
 
 use std::path::Path;
@@ -126,7 +127,8 @@ fn help_of_run_shows_every_option() {
                               [possible values: full-jitter, exponential-25, exponential, fixed,
                               immediate]
           --profile <NAME>    What is said over the connection; see herd list profiles [default: by the
-                              target's scheme] [possible values: after]
+                              target's scheme] [possible values: after, resume, sse, socketio,
+                              nestjs-ws]
           --id <POINTER>      JSON Pointer of an event's id [default: /id]
           --seq <POINTER>     JSON Pointer of herd's number [default: the usual places]
       -H, --header <LINE>     Header of the handshake, "Name: value" (may be repeated)

@@ -19,7 +19,7 @@ const EMBEDDED_URLS: [(&str, &str); 3] = [
         "ws://127.0.0.1:{port}/v1/live?after={after}&client={client}",
     ),
     ("sse", "http://127.0.0.1:{port}/v1/events?client={client}"),
-    ("resume", "ws://127.0.0.1:{port}/v1/resume"),
+    ("resume", "ws://127.0.0.1:{port}/v1/resume?client={client}"),
 ];
 
 /// Where clients of the profile `after` reach a supervised command, unless the user says otherwise.

@@ -41,7 +41,10 @@ fn herds_own_server_is_reached_in_its_dialects() {
         url("sse"),
         "http://127.0.0.1:{port}/v1/events?client={client}"
     );
-    assert_eq!(url("resume"), "ws://127.0.0.1:{port}/v1/resume");
+    assert_eq!(
+        url("resume"),
+        "ws://127.0.0.1:{port}/v1/resume?client={client}"
+    );
     let said = refused("\n[connect]\nprofile = \"socketio\"");
     assert_eq!(
         said,

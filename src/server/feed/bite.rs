@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::{Cursor, Mark, Start};
 use crate::server::defect::{Defect, Planted};
-use crate::server::dialect::{Gone, Item};
+use crate::server::dialect::Item;
 use crate::server::faults::{EPOCH, Faults};
 use crate::server::log::{Event, State};
 
@@ -83,8 +83,7 @@ impl Bite {
             Cursor::Unknown if self.spoils_start(Defect::SilentOldest) => begin(evicted, None),
             Cursor::Evicted(after) if self.skips(after) => begin(evicted, None),
             Cursor::Evicted(_) if self.spoils_start(Defect::PartialWithFlag) => {
-                let why = Gone::Evicted;
-                begin(evicted, Some(Item::Reset { id: evicted, why }))
+                begin(evicted, Some(Item::Partly(evicted)))
             }
             Cursor::Evicted(_) | Cursor::Unknown => cursor.start(self.state, mark),
         }

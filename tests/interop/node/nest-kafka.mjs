@@ -18,30 +18,25 @@ const bug = process.env.BUG;
 const retain = Number(process.env.RETAIN ?? Infinity);
 
 class Gateway {
-  /** The newest events of the topic, without a hole: `first` is the offset of the oldest. */
+  /** The newest events of the topic, without a hole; the next one has the offset `next`. */
   history = [];
-  first = 0;
-
-  get next() {
-    return this.first + this.history.length;
-  }
+  next = 0;
 
   receive(offset, data) {
-    if (this.history.length === 0) this.first = offset;
+    // Kafka may bring again what was not committed yet.
+    if (offset < this.next) return;
     const event = { id: String(offset), data };
     this.history.push(event);
-    if (this.history.length > retain) {
-      this.history.shift();
-      this.first += 1;
-    }
+    this.next = offset + 1;
+    if (this.history.length > retain) this.history.shift();
     this.server.to("live").emit("event", event);
   }
 
   /** What follows an id; none where that can't be known. */
   getEventsSince(id) {
-    const from = Number(id) + 1;
-    if (from < this.first || from > this.next) return bug === "latest" ? [] : undefined;
-    return this.history.slice(from - this.first);
+    const missed = this.next - 1 - Number(id);
+    if (missed < 0 || missed > this.history.length) return bug === "latest" ? [] : undefined;
+    return this.history.slice(this.history.length - missed);
   }
 
   // One turn of the event loop: nothing can arrive from the topic between the replay and the subscription.

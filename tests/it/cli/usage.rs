@@ -48,7 +48,6 @@ fn usage_errors_end_in_2_and_say_what_would_be_right() {
         &["run", "--wait-limit=1m"],
         &["run", "--delivery=agreement"],
         &["run", "--target=ftp://h/"],
-        &["run", "--target=http://h/"],
         &["run", "--target=h:80"],
         &["run", "--target=ws://h/{afer}"],
         &["run", "--target=ws://h:{port}/"],
@@ -140,8 +139,6 @@ fn usage_errors_end_in_2_and_say_what_would_be_right() {
         --delivery: agreement is for events that others publish (--observe), and herd publishes here; use exactly-once
     run --target=ftp://h/
         --target: not an address; write ws://host:port/path
-    run --target=http://h/
-        --target: http:// is not supported yet; use a ws:// address
     run --target=h:80
         --target: not an address; write ws://host:port/path
     run --target=ws://h/{afer}

@@ -27,15 +27,19 @@ static FREED: Condvar = Condvar::new();
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Dialect {
     After,
+    Sse,
+    Resume,
 }
 
 impl Dialect {
-    pub(super) const ALL: [Self; 1] = [Self::After];
+    pub(super) const ALL: [Self; 3] = [Self::After, Self::Sse, Self::Resume];
 
     /// The name of its profile.
     fn profile(self) -> &'static str {
         match self {
             Self::After => "after",
+            Self::Sse => "sse",
+            Self::Resume => "resume",
         }
     }
 }

@@ -47,7 +47,7 @@ fn a_target_that_is_no_websocket_server_is_broken_and_described() {
             answering(b"\x00\x1b[31m\xff\xfe garbage\r\n\r\n"),
             &["doesn't speak WebSocket"],
         ),
-        ("http://127.0.0.1:1/".into(), &["use a ws:// address"]),
+        ("ftp://127.0.0.1:1/".into(), &["not an address"]),
     ];
     let runs: Vec<_> = cases
         .iter()
@@ -58,7 +58,7 @@ fn a_target_that_is_no_websocket_server_is_broken_and_described() {
         })
         .collect();
     for ((stage, run), (target, words)) in runs.into_iter().zip(&cases) {
-        let code = if target.starts_with("http:") { 2 } else { 4 };
+        let code = if target.starts_with("ftp:") { 2 } else { 4 };
         let ended = run.end().with(code);
         ended.at_once().says(words);
         assert!(!ended.stderr.contains('\u{1b}'), "{}", ended.stderr);
