@@ -7,6 +7,7 @@
 mod access;
 mod help;
 mod list;
+mod probe;
 mod profile;
 mod run;
 
@@ -19,6 +20,7 @@ use clap::error::ErrorKind;
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::error::{Error, Exit};
+use crate::probe::Probe;
 use crate::report::Format;
 use crate::scenario::{Count, Scenario, word};
 use crate::server::defect::Planted;
@@ -30,6 +32,8 @@ use help::{exits, manual};
 pub enum Command {
     /// Run and judge.
     Run(Box<Run>),
+    /// Look at a server with one client.
+    Probe(Box<Probe>),
     /// Judge recorded histories again.
     Check {
         /// The shards of one run.
@@ -145,6 +149,11 @@ enum Typed {
     /// Run and judge. Without a scenario and without a target, herd tests its own reference server, as a child process.
     #[command(after_help = exits())]
     Run(Box<run::RunArgs>),
+    /// Look at a server with one client and say which profile fits, what is missing, and what to run
+    ///
+    /// One client connects, receives one event, leaves, misses one and comes back, with each profile that could fit. Nothing
+    /// is restarted. Exit code 0: a profile fits and resume works; 3: not so; 4: no session at all.
+    Probe(Box<probe::ProbeArgs>),
     /// Judge recorded histories again; several are merged as shards of one run
     #[command(after_help = exits())]
     Check {
@@ -330,6 +339,7 @@ fn refusal(error: &clap::Error) -> String {
 fn decide(typed: Typed, matches: &clap::ArgMatches, fresh_seed: u64) -> Result<Command, Error> {
     Ok(match typed {
         Typed::Run(args) => Command::Run(Box::new(args.run(matches, fresh_seed)?)),
+        Typed::Probe(args) => Command::Probe(Box::new(args.probe(matches, fresh_seed)?)),
         Typed::Check { histories, talk } => Command::Check {
             histories,
             talk: talk.talk(),

@@ -5,7 +5,7 @@
 
 mod alarm;
 pub mod crew;
-mod dial;
+pub mod dial;
 pub mod handle;
 mod hide;
 mod look;

@@ -20,6 +20,7 @@ pub mod clock;
 pub mod error;
 pub mod history;
 pub mod plan;
+pub mod probe;
 pub mod profile;
 pub mod publish;
 pub mod report;

@@ -46,6 +46,7 @@ fn fresh_seed() -> Result<u64, Error> {
 fn carry_out(command: Command) -> Result<Exit, Error> {
     match command {
         Command::Run(run) => run_command(&run),
+        Command::Probe(probe) => herd::probe::probe(&probe, &mut io::stdout()),
         Command::Check { histories, talk } => check(&histories, talk),
         Command::Report {
             histories,

@@ -9,9 +9,9 @@ mod conductor;
 pub mod network;
 mod note;
 mod phases;
-mod prepare;
+pub(crate) mod prepare;
 mod progress;
-mod start;
+pub(crate) mod start;
 mod watch;
 
 use std::io::Write;

@@ -52,7 +52,7 @@ pub(super) struct RunArgs {
 
 #[derive(Args)]
 #[command(next_help_heading = "Server under test")]
-struct TargetArgs {
+pub(super) struct TargetArgs {
     /// Where clients connect: ws:// or wss://HOST:PORT/PATH, http:// or https:// for an event stream; {after} is the last id,
     /// {client} the client's number, {env:NAME} and {file:PATH} keep secrets out [default: herd's own server]
     #[arg(long, value_name = "URL")]
@@ -105,7 +105,7 @@ struct OutageArgs {
 
 #[derive(Args)]
 #[command(next_help_heading = "Events")]
-struct PublishArgs {
+pub(super) struct PublishArgs {
     /// Publish by one POST an event to this http:// or https:// URL
     #[arg(long, value_name = "URL")]
     publish_url: Option<String>,
@@ -125,7 +125,7 @@ struct PublishArgs {
 
 #[derive(Args)]
 #[command(next_help_heading = "Clients")]
-struct ConnectArgs {
+pub(super) struct ConnectArgs {
     /// When clients come back; see herd list presets [default: full-jitter]
     #[arg(long, value_name = "PRESET", value_parser = named(&Preset::ALL, |p| p.name()))]
     backoff: Option<Preset>,
@@ -219,7 +219,7 @@ impl RunArgs {
 }
 
 impl TargetArgs {
-    fn lay_over(self, draft: &mut Draft) {
+    pub(super) fn lay_over(self, draft: &mut Draft) {
         let target = &mut draft.target;
         lay(&mut target.url, "--target", self.target);
         lay(&mut target.server_cmd, "--server-cmd", self.server_cmd);
@@ -253,7 +253,7 @@ impl OutageArgs {
 }
 
 impl PublishArgs {
-    fn lay_over(self, draft: &mut Draft) {
+    pub(super) fn lay_over(self, draft: &mut Draft) {
         let publish = &mut draft.publish;
         lay(&mut publish.url, "--publish-url", self.publish_url);
         lay(&mut publish.body, "--publish-body", self.publish_body);
@@ -268,7 +268,7 @@ impl PublishArgs {
 }
 
 impl ConnectArgs {
-    fn lay_over(self, draft: &mut Draft) {
+    pub(super) fn lay_over(self, draft: &mut Draft) {
         if let Some(preset) = self.backoff {
             // A preset is a whole policy: numbers that the file gives belong to the file's.
             draft.backoff = BackoffDraft::default();
@@ -320,14 +320,25 @@ fn some<T>(list: Vec<T>) -> Option<Vec<T>> {
 /// The command that repeats a run: what was typed, with the seed, without the output directory (it isn't empty any more),
 /// secrets masked.
 fn repeat(typed: &ArgMatches, scenario: &Scenario) -> String {
+    let line = line("run", typed, scenario, &["seed", "output"]);
+    format!("{line} --seed {}", scenario.seed)
+}
+
+/// A `herd run` with what was typed for a command, but for the options in `without`.
+pub(super) fn line(
+    command: &str,
+    typed: &ArgMatches,
+    scenario: &Scenario,
+    without: &[&str],
+) -> String {
     let names = scenario.connect.names();
     let mut words = vec!["herd".to_owned(), "run".to_owned()];
     let root = Cli::command();
-    let run = root.find_subcommand("run").unwrap_or(&root);
+    let run = root.find_subcommand(command).unwrap_or(&root);
     for arg in run.get_arguments() {
         let id = arg.get_id().as_str();
         let typed_here = typed.value_source(id) == Some(ValueSource::CommandLine);
-        if !typed_here || ["seed", "output"].contains(&id) {
+        if !typed_here || without.contains(&id) {
             continue;
         }
         let flag = arg.get_long().map(|long| format!("--{long}"));
@@ -345,7 +356,6 @@ fn repeat(typed: &ArgMatches, scenario: &Scenario) -> String {
             }));
         }
     }
-    words.push(format!("--seed {}", scenario.seed));
     words.join(" ")
 }
 

@@ -16,7 +16,6 @@ use crate::plan::Plan;
 use crate::profile::Transport;
 use crate::scenario::Scenario;
 use crate::secrets::Secrets;
-use crate::transport::Limits;
 use crate::transport::network::Network;
 
 /// herd's numbers of this run: `base + 1 ..= base + span` (rule 10 of judgement).
@@ -112,14 +111,7 @@ impl Crew {
             policy: scenario.policy.backoff.clone(),
             own,
             resumes,
-            dialler: Dialler {
-                clock,
-                network,
-                limits: Limits {
-                    message: connect.max_message,
-                },
-                timeout: connect.timeout,
-            },
+            dialler: Dialler::new(scenario, network, clock),
             table: EventTable::new(profile, connect.ids),
             plan,
             handles,

@@ -14,6 +14,7 @@ use url::Url;
 use crate::clock::Clock;
 use crate::history::{AttemptOutcome, Elapsed};
 use crate::plan::Call;
+use crate::scenario::Scenario;
 use crate::transport::network::{Network, is_secure};
 use crate::transport::tls::Offer;
 use crate::transport::wire::Wire;
@@ -21,7 +22,7 @@ use crate::transport::{Connection, Limits, Opened, sse, ws};
 
 /// What is the same for every dial of a process.
 #[derive(Debug)]
-pub(super) struct Dialler {
+pub struct Dialler {
     pub(super) clock: Clock,
     pub(super) network: Arc<Network>,
     pub(super) limits: Limits,
@@ -31,19 +32,34 @@ pub(super) struct Dialler {
 
 /// When a dial's steps happened, as far as it came; they outlive a dial that is given up midway.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Stamps {
-    pub(super) dialled: Option<Elapsed>,
-    pub(super) connected: Option<Elapsed>,
+pub struct Stamps {
+    /// When it was begun.
+    pub dialled: Option<Elapsed>,
+    /// When the way to the target was there.
+    pub connected: Option<Elapsed>,
     /// The delay that the server's refusal named (`Retry-After`).
-    pub(super) retry_after: Option<Duration>,
+    pub retry_after: Option<Duration>,
 }
 
 impl Dialler {
+    /// Dials as a scenario wants it.
+    #[must_use]
+    pub fn new(scenario: &Scenario, network: Arc<Network>, clock: Clock) -> Self {
+        Self {
+            clock,
+            network,
+            limits: Limits {
+                message: scenario.connect.max_message,
+            },
+            timeout: scenario.connect.timeout,
+        }
+    }
+
     /// Dials at `due`; words that could not be found are an outcome of the dial like any other.
     ///
     /// # Errors
     /// Every outcome but [`AttemptOutcome::Opened`].
-    pub(super) async fn dial(
+    pub async fn dial(
         &self,
         due: Elapsed,
         call: Result<Call, String>,

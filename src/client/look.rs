@@ -14,8 +14,8 @@ use crate::plan::Plan;
 use crate::profile::guess::{self, Asked};
 use crate::profile::{Carried, Decoded, Talk, Transport, Turn};
 use crate::scenario::Scenario;
+use crate::transport::Connection;
 use crate::transport::network::Network;
-use crate::transport::{Connection, Limits};
 
 /// How long a connection must stay open to be one; a server that closes at once does so within this.
 const STAYS: Duration = Duration::from_millis(300);
@@ -32,14 +32,7 @@ pub async fn first_look(
     network: Arc<Network>,
     clock: Clock,
 ) -> Result<(), Error> {
-    let dialler = Dialler {
-        clock,
-        network: network.clone(),
-        limits: Limits {
-            message: scenario.connect.max_message,
-        },
-        timeout: scenario.connect.timeout,
-    };
+    let dialler = Dialler::new(scenario, network.clone(), clock);
     let first = ClientId(scenario.shard.index);
     let mut talk = Talk::new(plan.profile());
     let call = plan.call(first, None, talk.named());

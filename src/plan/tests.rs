@@ -48,6 +48,8 @@ X-Cursor = "{cursor}"
 X-Kind = "profile"
 [[frame]]
 is = "event"
+[event]
+id = "/id"
 "#;
 
 fn dialect(url: &str, headers: &[&str], cursor: Option<&str>) -> (String, Vec<(String, String)>) {

@@ -12,7 +12,9 @@ use super::talk::{Beat, Span};
 use super::{Pointers, Profile, Refusal, Transport};
 use crate::history::IdKind;
 use crate::template::Template;
-use values::{KNOWN, Refused, bytes_regex, codes, is_name, is_token, pointer, refuse, stranger};
+use values::{
+    KNOWN, Refused, bytes_regex, codes, is_name, is_query_name, is_token, pointer, refuse, stranger,
+};
 
 pub(super) use values::{Codes, holds_cursor};
 
@@ -43,8 +45,8 @@ impl Profile {
         let (rules, event) = (scope.rules()?, scope.event()?);
         scope.cursor(&event, &rules)?;
         let compiled = Self {
-            query: scope.pairs("query", &spec.query)?,
-            headers: scope.pairs("headers", &spec.headers)?,
+            query: scope.pairs("query", &spec.query, is_query_name)?,
+            headers: scope.pairs("headers", &spec.headers, is_token)?,
             steps: scope.steps()?,
             decoding: scope.decoding()?,
             beat: scope.beat()?,
@@ -157,11 +159,12 @@ impl<'a> Scope<'a> {
         &self,
         key: &str,
         pairs: &BTreeMap<String, String>,
+        fit: impl Fn(&str) -> bool,
     ) -> Refused<Vec<(String, Template)>> {
         let pair = |(name, text): (&String, &String)| {
             let key = format!("{key}.{name}");
-            if !is_token(name) {
-                refuse(&key, "that is no name; write it without spaces and colons")?;
+            if !fit(name) {
+                refuse(&key, "that is no name; write it as it goes over the wire")?;
             }
             Ok((name.clone(), self.template(&key, text)?))
         };

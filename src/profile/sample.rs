@@ -11,10 +11,13 @@ use std::time::Duration;
 use super::compile::holds_cursor;
 use super::{Carried, Decoded, Moves, Profile, Talk, Transport, Turn};
 use crate::template::Values;
+use crate::transport::sse::parser::{Block, Item, Parser};
 use crate::transport::{Frame, Kind, safe};
 
 /// How much of a text is shown (bytes).
 const SHOWN: usize = 200;
+/// The longest block of a stream (bytes).
+const LONGEST: usize = 1 << 24;
 
 /// How a sample was read.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -65,13 +68,7 @@ impl Run<'_> {
     fn open(&mut self) {
         self.session += 1;
         self.carried.clone_from(&self.cursor);
-        let values = Values {
-            cursor: self.carried.as_deref(),
-            client: 1,
-            port: None,
-            named: self.talk.named(),
-            ..Values::default()
-        };
+        let values = known(self.carried.as_deref(), self.talk.named());
         let query = self.profile.query(&values);
         let headers = self.profile.headers(&values);
         let how = match &self.carried {
@@ -93,13 +90,7 @@ impl Run<'_> {
         let dial: Vec<_> = query.chain(headers).collect();
         dial.iter().for_each(|line| self.line(line));
         let named = self.talk.named().to_vec();
-        let values = Values {
-            cursor: self.carried.as_deref(),
-            client: 1,
-            port: None,
-            named: &named,
-            ..Values::default()
-        };
+        let values = known(self.carried.as_deref(), &named);
         let turn = self
             .talk
             .open(self.profile, Duration::ZERO, &values, &|_| None);
@@ -118,70 +109,46 @@ impl Run<'_> {
         }
     }
 
-    /// The fields of a stream that is whole and of one file: what a real one may do besides is the transport's business.
     fn blocks(&mut self, sample: &str) {
-        let (mut name, mut id, mut data) = (String::new(), None, None::<String>);
-        // A recorded stream may lack its last line end, which in a live one would leave the block unfinished.
-        for line in sample
-            .strip_prefix('\u{feff}')
-            .unwrap_or(sample)
-            .lines()
-            .chain([""])
-        {
-            let (field, value) = line.split_once(':').unwrap_or((line, ""));
-            let value = value.strip_prefix(' ').unwrap_or(value);
-            match field {
-                "" if !line.is_empty() => {}
-                "" => {
-                    let (name, id) = (std::mem::take(&mut name), id.take());
-                    let text = data.take();
-                    if text.is_none() && id.is_none() {
-                        continue;
-                    }
-                    let bytes = text.as_deref().unwrap_or_default();
-                    let kind = Kind::Event {
-                        name: if name.is_empty() { "message" } else { &name },
-                        id,
-                        has_data: text.is_some(),
-                    };
-                    let mut shown = name.clone();
-                    if let Some(id) = id {
-                        shown = format!("{shown} (id {id})");
-                    }
-                    shown = format!("{shown} {bytes}");
-                    self.frame(
-                        shown.trim(),
-                        Frame {
-                            bytes: bytes.as_bytes(),
-                            kind,
-                        },
-                    );
+        let mut parser = Parser::new(LONGEST);
+        // A recorded stream may lack its last blank line, without which a live one would leave the block unfinished.
+        for line in sample.lines().chain([""]) {
+            if line.starts_with("--") {
+                parser = Parser::new(LONGEST);
+                self.open();
+                continue;
+            }
+            let line = format!("{line}\n");
+            let mut rest = line.as_bytes();
+            while let Ok(Some(item)) = parser.read(&mut rest) {
+                if let Item::Block(block) = item {
+                    self.block(&block);
                 }
-                "event" => value.clone_into(&mut name),
-                "id" if !value.contains('\0') => id = Some(value),
-                "data" => match &mut data {
-                    Some(data) => {
-                        data.push('\n');
-                        data.push_str(value);
-                    }
-                    None => data = Some(value.into()),
-                },
-                _ if line.starts_with("--") => self.open(),
-                _ => {}
             }
         }
+    }
+
+    fn block(&mut self, block: &Block) {
+        let id = block.id.as_ref().map(|id| format!("(id {id})"));
+        let shown = [
+            block.event.as_str(),
+            id.as_deref().unwrap_or_default(),
+            &block.data,
+        ];
+        let shown: Vec<_> = shown.into_iter().filter(|part| !part.is_empty()).collect();
+        let kind = Kind::Event {
+            name: block.name(),
+            id: block.id.as_deref(),
+            has_data: block.has_data,
+        };
+        let bytes = block.data.as_bytes();
+        self.frame(&shown.join(" "), Frame { bytes, kind });
     }
 
     fn frame(&mut self, shown: &str, frame: Frame<'_>) {
         self.line(&format!("< {}", show(shown)));
         let named = self.talk.named().to_vec();
-        let values = Values {
-            cursor: self.carried.as_deref(),
-            client: 1,
-            port: None,
-            named: &named,
-            ..Values::default()
-        };
+        let values = known(self.carried.as_deref(), &named);
         let turn = match self.talk.wants(self.profile, frame) {
             true => self.talk.hear(self.profile, Duration::ZERO, frame, &values),
             false => Turn::default(),
@@ -190,9 +157,7 @@ impl Run<'_> {
             .carried
             .as_ref()
             .map_or(Carried::Nothing, |_| Carried::Cursor);
-        if turn.reset {
-            self.cursor = None;
-        }
+        self.told_to_reload(&turn);
         let meanings = self.profile.decode(frame, carried);
         for meaning in &meanings {
             self.follow(meaning);
@@ -225,10 +190,14 @@ impl Run<'_> {
         }
     }
 
-    fn turn(&mut self, turn: &Turn) {
+    fn told_to_reload(&mut self, turn: &Turn) {
         if turn.reset {
-            self.line("  reset: what was captured or answered has changed");
+            self.cursor = None;
+            self.line("  reset: what was captured or answered is another now");
         }
+    }
+
+    fn turn(&mut self, turn: &Turn) {
         for text in &turn.say {
             self.line(&format!("  > {}", show(text)));
         }
@@ -240,6 +209,16 @@ impl Run<'_> {
     fn line(&mut self, text: &str) {
         self.out.text.push_str(text);
         self.out.text.push('\n');
+    }
+}
+
+/// The first client's.
+fn known<'a>(cursor: Option<&'a str>, named: &'a [Option<Box<str>>]) -> Values<'a> {
+    Values {
+        cursor,
+        client: 1,
+        named,
+        ..Values::default()
     }
 }
 
@@ -330,8 +309,8 @@ mod tests {
           nothing to count
           > 40{"pid":"p","offset":"Q8"}
         < S> 40{"sid":"d","pid":"q"}
+          reset: what was captured or answered is another now
           caught up
-          reset: what was captured or answered has changed
         < S> 45\u{1b}[31m
           NOT READ: strip finds no JSON in it
         "#);

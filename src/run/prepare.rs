@@ -110,7 +110,7 @@ pub(super) fn descriptors(clients: u32) -> Result<(), Error> {
 }
 
 /// The history's header.
-pub(super) fn header(
+pub(crate) fn header(
     scenario: &Scenario,
     repeat: &str,
     started_unix_us: u64,

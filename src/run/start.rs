@@ -80,8 +80,8 @@ pub(super) async fn start(
 }
 
 /// Fills in templates.
-struct Expand {
-    port: Option<u16>,
+pub(crate) struct Expand {
+    pub(crate) port: Option<u16>,
 }
 
 impl Expand {
@@ -113,7 +113,11 @@ impl Expand {
     }
 }
 
-fn probe(scenario: &Scenario, expand: &Expand, network: &Arc<Network>) -> Result<Probe, Error> {
+pub(crate) fn probe(
+    scenario: &Scenario,
+    expand: &Expand,
+    network: &Arc<Network>,
+) -> Result<Probe, Error> {
     match &scenario.target.ready {
         Some(url) => Probe::get(&expand.url(url)?, network.clone()),
         None => Probe::connect(&expand.url(&scenario.target.url)?, network.clone()),
@@ -121,7 +125,7 @@ fn probe(scenario: &Scenario, expand: &Expand, network: &Arc<Network>) -> Result
 }
 
 /// The server that herd runs; none where somebody else does.
-fn server(
+pub(crate) fn server(
     scenario: &Scenario,
     dir: &Path,
     expand: &Expand,
@@ -205,7 +209,7 @@ fn remote(
     ))
 }
 
-fn publishing(
+pub(crate) fn publishing(
     scenario: &Scenario,
     dir: &Path,
     header: &Header,

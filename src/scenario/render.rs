@@ -18,7 +18,7 @@ use crate::profile::{ProfileName, Spec};
 use crate::transport::tls::Trust;
 
 impl Scenario {
-    /// The scenario as TOML. Loads to the same scenario, but for `implied`, which is empty then.
+    /// The scenario as TOML. Loads to the same scenario, but for `implied`: what is written down was said.
     #[must_use]
     pub fn to_toml(&self) -> String {
         let mut page = Page::default();

@@ -28,7 +28,10 @@ fn with(toml: &str, flags: fn(&mut Draft)) -> Result<Scenario, String> {
 }
 
 fn again(scenario: &Scenario) -> Scenario {
-    loaded(&scenario.to_toml())
+    Scenario {
+        implied: Vec::new(),
+        ..loaded(&scenario.to_toml())
+    }
 }
 
 #[test]

@@ -102,6 +102,12 @@ pub(super) fn is_token(name: &str) -> bool {
     !name.is_empty() && name.bytes().all(token)
 }
 
+/// A query's names may hold more than a token, such as `filter[id]`, but nothing that ends them.
+pub(super) fn is_query_name(name: &str) -> bool {
+    let ends = |c: char| c.is_control() || c.is_whitespace() || "&=#+%{}".contains(c);
+    !name.is_empty() && !name.contains(ends)
+}
+
 /// The first thing in braces that looks like a hole and is none. JSON never does: its keys stand in quotes.
 pub(super) fn stranger<'t>(text: &'t str, names: &[String]) -> Option<&'t str> {
     text.match_indices('{').find_map(|(open, _)| {

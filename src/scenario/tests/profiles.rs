@@ -22,7 +22,7 @@ fn the_targets_scheme_picks_the_profile() {
         ),
         ("[profile]\nbase = \"resume\"\ntimeout = \"1s\"", "resume"),
         (
-            "[target]\nurl = \"ws://h\"\n[profile]\n[[profile.frame]]\nis = \"event\"",
+            "[target]\nurl = \"ws://h\"\n[profile]\nevent.id = \"/id\"\n[[profile.frame]]\nis = \"event\"",
             "custom",
         ),
     ] {
@@ -64,7 +64,7 @@ fn a_supervised_server_is_reached_over_the_profiles_transport() {
         at("[connect]\nprofile = \"sse\""),
         "http://127.0.0.1:{port}/"
     );
-    let path = "[profile]\nname = \"mine\"\npath = \"/live\"\n[[profile.frame]]\nis = \"event\"";
+    let path = "[profile]\nname = \"mine\"\npath = \"/live\"\nevent.id = \"/id\"\n[[profile.frame]]\nis = \"event\"";
     assert_eq!(at(path), "ws://127.0.0.1:{port}/live");
 }
 

@@ -2,7 +2,7 @@
 //! ledger, and the summary must say the same.
 //!
 //! These tests take real time and no clock can be paused for them: they are about processes, sockets and a server that
-//! is killed. Everything is scaled down to seconds and up to four runs go on at once. A run in which herd itself was
+//! is killed. Everything is scaled down to seconds and up to eight runs go on at once. A run in which herd itself was
 //! late proves less, and says so; it is made again, but what it does say must be true as well.
 
 #![expect(clippy::unwrap_used, reason = "what helps a test is a test")]

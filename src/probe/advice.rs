@@ -1,0 +1,225 @@
+//! What a probe's trials prove, and what to type next. Pure text: it meets no server.
+
+use std::fmt::{self, Write as _};
+
+use super::pointers::Found;
+use crate::history::{Fate, Publication};
+use crate::profile::{Spec, Transport};
+use crate::scenario::Scenario;
+
+/// A way to read the server, and what came of it.
+#[derive(Debug, Clone)]
+pub(super) struct Candidate {
+    spec: Spec,
+    /// The query key that carries the cursor, where it isn't the profile's own.
+    key: Option<&'static str>,
+    /// Where id and number were found to stand, where the profile looks elsewhere.
+    pub(super) found: Found,
+    pub(super) proof: Proof,
+}
+
+/// How far a trial got.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Proof {
+    /// There was no session: why.
+    NotOpened(String),
+    /// No event was recognised.
+    NoEvent {
+        /// Something that came and could not be read.
+        unread: Option<String>,
+    },
+    /// Events carry nothing to resume from.
+    NoCursor,
+    /// The event that was missed did not come.
+    Missed {
+        /// Whether live events came after the resume.
+        live: Live,
+        /// The server's words, where it refused.
+        refused: Option<String>,
+    },
+    /// The server told the client to reload.
+    Reset,
+    /// The event that was missed came, and others that the client had.
+    Repeated {
+        /// How many of them.
+        times: usize,
+    },
+    /// Events are read; nobody published one that could be missed.
+    Readable,
+    /// The event that was missed came, once.
+    Resumed {
+        /// Whether live events came after it.
+        live: Live,
+    },
+}
+
+/// Whether live events came after a resume.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Live {
+    Yes,
+    No,
+}
+
+impl Candidate {
+    pub(super) fn new(spec: Spec) -> Self {
+        Self {
+            spec,
+            key: None,
+            found: Found::default(),
+            proof: Proof::NotOpened(String::new()),
+        }
+    }
+
+    /// The same, with the cursor under another query key.
+    pub(super) fn with_key(&self, key: &'static str) -> Self {
+        Self {
+            key: Some(key),
+            ..self.clone()
+        }
+    }
+
+    /// Whether it makes sense to send the cursor under other keys.
+    pub(super) fn takes_keys(&self) -> bool {
+        self.key.is_none() && (self.spec.transport == Transport::Sse || self.spec.name == "after")
+    }
+
+    pub(super) fn title(&self) -> String {
+        match self.key {
+            Some(key) => format!("{} with ?{key}=<cursor>", self.spec.name),
+            None => format!("{}: {}", self.spec.name, self.spec.summary),
+        }
+    }
+
+    /// The scenario as this candidate would have it.
+    pub(super) fn scenario(&self, given: &Scenario) -> Scenario {
+        let mut scenario = given.clone();
+        scenario.connect.profile = self.spec.clone();
+        if let Some(key) = self.key {
+            let url = &mut scenario.target.url;
+            let joint = if url.contains('?') { '&' } else { '?' };
+            let _ = write!(url, "{joint}{key}={{cursor}}");
+        }
+        let Found { id, seq } = self.found.clone();
+        scenario.connect.id = id.or(scenario.connect.id);
+        scenario.connect.seq = seq.or(scenario.connect.seq);
+        scenario
+    }
+}
+
+impl Proof {
+    pub(super) fn rank(&self) -> u8 {
+        match self {
+            Self::NotOpened(_) => 0,
+            Self::NoEvent { .. } => 1,
+            Self::NoCursor => 2,
+            Self::Missed { .. } => 3,
+            Self::Reset => 4,
+            Self::Repeated { .. } => 5,
+            Self::Readable => 6,
+            Self::Resumed { .. } => 7,
+        }
+    }
+}
+
+impl fmt::Display for Proof {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotOpened(why) => write!(f, "no session: {why}"),
+            Self::NoEvent { unread: None } => f.write_str("a session, but nothing came that is an event"),
+            Self::NoEvent { unread: Some(_) } => f.write_str("frames came, but none that it reads as an event"),
+            Self::NoCursor => f.write_str("events are read, but they have no id: nothing to resume from"),
+            Self::Missed { refused: Some(words), .. } => write!(f, "events are read; the resume was refused: {words}"),
+            Self::Missed { live: Live::Yes, .. } => {
+                f.write_str("events are read; what was missed did not come, only what was new: the cursor is not heeded")
+            }
+            Self::Missed { live: Live::No, .. } => f.write_str("events are read, but none came after the resume"),
+            Self::Reset => f.write_str("events are read; the resume was answered by an order to reload"),
+            Self::Repeated { times } => write!(
+                f,
+                "what was missed came, but {times} came again that the client had: the cursor is not heeded, or taken as inclusive"
+            ),
+            Self::Readable => f.write_str("events are read; nothing was published, so the resume could not be tried"),
+            Self::Resumed { live: Live::Yes } => f.write_str("resume works: the missed event came, once, and live events go on"),
+            Self::Resumed { live: Live::No } => f.write_str("resume works: the missed event came, once; no live event came after it"),
+        }
+    }
+}
+
+/// The end of the report: what fits, what is missing, what to type.
+pub(super) fn text(best: &Candidate, line: &str, published: Option<&Publication>) -> String {
+    let mut text = String::new();
+    let mut row = |name: &str, what: &str| {
+        let _ = writeln!(text, "{name:<9}  {what}");
+    };
+    let reads = best.proof.rank() > Proof::NoEvent { unread: None }.rank();
+    row(
+        "\nProfile ",
+        &if reads {
+            format!("{}: {}", best.title(), best.proof)
+        } else {
+            format!("none fits; {} got furthest: {}", best.spec.name, best.proof)
+        },
+    );
+    for missing in missing(best, published) {
+        row("Missing", &missing);
+    }
+    if reads {
+        row("Run", &command(best, line));
+    }
+    text
+}
+
+/// What the server (or the user) would have to add.
+fn missing(best: &Candidate, published: Option<&Publication>) -> Vec<String> {
+    let mut missing = Vec::new();
+    match &best.proof {
+        Proof::NotOpened(_) => missing.push("a session: check address, path and credentials".into()),
+        Proof::NoEvent { unread } => {
+            if published.is_none() {
+                missing.push("an event: publish some while herd probes, or give --publish-url or --publish-cmd".into());
+            }
+            if let Some(frame) = unread {
+                missing.push(format!(
+                    "a profile that reads {frame}; see herd list profiles, or write one (GUIDE, \"Write a profile\")"
+                ));
+            }
+        }
+        Proof::NoCursor => missing.push(
+            "an id on the wire: without one no client can resume, and every restart loses what it missed; name it with --id if there is one".into(),
+        ),
+        Proof::Missed { .. } => missing.push("a resume: the server gives no client what it missed".into()),
+        Proof::Reset => missing.push("a history that outlasts a reconnect: the server asks for a reload".into()),
+        Proof::Repeated { .. } => missing.push("a replay that begins after the cursor".into()),
+        Proof::Readable => missing.push("a way to publish: with --publish-url or --publish-cmd herd knows what must arrive".into()),
+        Proof::Resumed { live: Live::No } => missing.push("live events after a resume".into()),
+        Proof::Resumed { live: Live::Yes } => {}
+    }
+    match published {
+        Some(p) if p.fate == Fate::Acked && p.id.is_none() => missing.push(
+            "an id in the answer to a publication (not needed; with it herd knows the server's order): --publish-url's answer at answer-id".into(),
+        ),
+        Some(p) if p.fate != Fate::Acked => {
+            missing.push("an accepted publication: see what the publish URL or command answers".into());
+        }
+        _ => {}
+    }
+    missing
+}
+
+fn command(best: &Candidate, line: &str) -> String {
+    let mut command = line.to_owned();
+    if let Some(key) = best.key {
+        let _ = write!(
+            command,
+            "  # with {key}={{cursor}} in the query of --target"
+        );
+        return command;
+    }
+    let _ = write!(command, " --profile {}", best.spec.name);
+    for (flag, pointer) in [("--id", &best.found.id), ("--seq", &best.found.seq)] {
+        if let Some(pointer) = pointer {
+            let _ = write!(command, " {flag} {pointer}");
+        }
+    }
+    command
+}
