@@ -148,18 +148,18 @@ impl fmt::Display for Proof {
 /// The end of the report: what fits, what is missing, what to type.
 pub(super) fn text(best: &Candidate, line: &str, published: Option<&Publication>) -> String {
     let mut text = String::new();
+    let reads = best.proof.rank() > Proof::NoEvent { unread: None }.rank();
+    text.push('\n');
     let mut row = |name: &str, what: &str| {
         let _ = writeln!(text, "{name:<9}  {what}");
     };
-    let reads = best.proof.rank() > Proof::NoEvent { unread: None }.rank();
-    row(
-        "\nProfile ",
-        &if reads {
-            format!("{}: {}", best.title(), best.proof)
-        } else {
-            format!("none fits; {} got furthest: {}", best.spec.name, best.proof)
-        },
-    );
+    if reads {
+        row("Profile", &best.title());
+        row("Found", &best.proof.to_string());
+    } else {
+        let furthest = format!("none fits; {} got furthest: {}", best.spec.name, best.proof);
+        row("Profile", &furthest);
+    }
     for missing in missing(best, published) {
         row("Missing", &missing);
     }

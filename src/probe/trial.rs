@@ -70,7 +70,14 @@ impl<'a, 'b> Trial<'a, 'b> {
         let plan = Plan::new(&scenario, look.port)?;
         let trial = Self {
             dialler: Dialler::new(&scenario, look.network.clone(), look.clock),
-            shown: scenario.masked().target.url,
+            shown: match look.port {
+                Some(port) => scenario
+                    .masked()
+                    .target
+                    .url
+                    .replace("{port}", &port.to_string()),
+                None => scenario.masked().target.url,
+            },
             talk: Talk::new(plan.profile()),
             look,
             plan,
@@ -159,7 +166,7 @@ impl<'a, 'b> Trial<'a, 'b> {
                 .map_or(text.as_str(), |at| &text[at..]);
             pointers::find(json, published.seq.0, published.id.as_deref())
         });
-        let Some(found) = found.filter(|found| found.seq.is_some()).last() else {
+        let Some(found) = found.rev().find(|found| found.seq.is_some()) else {
             return Ok(());
         };
         candidate.found = found;
@@ -205,16 +212,20 @@ impl<'a, 'b> Trial<'a, 'b> {
             .map(|cursor| format!(", resuming from {}", safe(cursor.as_bytes(), SHOWN.0)));
         let line = format!("  {}{}\n", self.shown, cursor.unwrap_or_default());
         self.look.paper.write(&line)?;
-        let mut stamps = Stamps::default();
+        let (began, mut stamps) = (self.look.clock.now(), Stamps::default());
         let source = self.plan.source(CLIENT);
-        let dialled = self
-            .dialler
-            .dial(self.look.clock.now(), call, source, &mut stamps)
-            .await;
+        let dialled = self.dialler.dial(began, call, source, &mut stamps).await;
         let opened = match dialled {
             Ok(opened) => opened,
             Err(outcome) => return Ok(Err(declined(&outcome))),
         };
+        let status = match opened.connection {
+            Connection::Ws(_) => "101",
+            Connection::Sse(_) => "200",
+        };
+        let took = self.look.clock.now().since(began).as_secs_f64() * 1e3;
+        let line = format!("    answered {status} after {took:.1} ms\n");
+        self.look.paper.write(&line)?;
         for (name, value) in &opened.headers {
             if !TELLING.contains(&name.as_str()) {
                 continue;

@@ -46,6 +46,8 @@ fn help_shows_the_commands_and_the_exit_codes() {
 
     Commands:
       run          Run and judge
+      probe        Look at a server with one client and say which profile fits, what is missing, and
+                   what to run
       check        Judge recorded histories again; several are merged as shards of one run
       report       Render recorded histories again
       serve        The reference server alone
@@ -90,9 +92,10 @@ fn help_of_run_shows_every_option() {
       -h, --help             Print help (see more with '--help')
 
     Server under test:
-          --target <URL>          Where clients connect: ws:// or wss://HOST:PORT/PATH; {after} is the
-                                  last id, {client} the client's number, {env:NAME} and {file:PATH} keep
-                                  secrets out [default: herd's own server]
+          --target <URL>          Where clients connect: ws:// or wss://HOST:PORT/PATH, http:// or
+                                  https:// for an event stream; {after} is the last id, {client} the
+                                  client's number, {env:NAME} and {file:PATH} keep secrets out [default:
+                                  herd's own server]
           --server-cmd <CMD>      Command that starts the server, by sh -c; {port} is a free port, PORT
                                   in its environment too
           --ready <URL>           Ready once this http:// or https:// URL answers 2xx [default: a TCP
@@ -123,17 +126,21 @@ fn help_of_run_shows_every_option() {
           --rate <RATE>              Events a second [default: 20/s]
 
     Clients:
-          --backoff <PRESET>  When clients come back; see herd list presets [default: full-jitter]
-                              [possible values: full-jitter, exponential-25, exponential, fixed,
-                              immediate]
-          --profile <NAME>    What is said over the connection; see herd list profiles [default: by the
-                              target's scheme] [possible values: after, resume, sse, socketio,
-                              nestjs-ws]
-          --id <POINTER>      JSON Pointer of an event's id [default: /id]
-          --seq <POINTER>     JSON Pointer of herd's number [default: the usual places]
-      -H, --header <LINE>     Header of the handshake, "Name: value" (may be repeated)
-          --source-ip <IP>    Local address to dial from (may be repeated)
-          --ramp <DURATION>   The first connects are spread evenly over this [default: 2s]
+          --backoff <PRESET>     When clients come back; see herd list presets [default: full-jitter]
+                                 [possible values: full-jitter, exponential-25, exponential, fixed,
+                                 immediate]
+          --profile <NAME>       What is said over the connection; see herd list profiles [default: by
+                                 the target's scheme] [possible values: after, resume, sse, socketio,
+                                 nestjs-ws]
+          --id <POINTER>         JSON Pointer of an event's id [default: as the profile says, such as
+                                 /id]
+          --seq <POINTER>        JSON Pointer of herd's number [default: as the profile says, such as
+                                 /data/seq]
+      -H, --header <LINE>        Header of the handshake, "Name: value" (may be repeated)
+          --clients-file <FILE>  CSV file whose row k holds client k's own values, such as tokens:
+                                 {col:NAME} in URL, headers and frames
+          --source-ip <IP>       Local address to dial from (may be repeated)
+          --ramp <DURATION>      The first connects are spread evenly over this [default: 2s]
 
     Access:
       -k, --insecure              Believe every server's certificate

@@ -93,6 +93,10 @@ const TABLE: &[(&str, May)] = &[
     ),
     ("run", AllBut(&["cli", "server"])),
     (
+        "probe",
+        AllBut(&["cli", "server", "check", "report", "simulate", "trigger"]),
+    ),
+    (
         "cli",
         AllBut(&["run", "simulate", "client", "target", "trigger"]),
     ),

@@ -152,8 +152,8 @@ impl Draft {
         }
         let known: Vec<&str> = TARGET.into_iter().chain(profile.names()).collect();
         self.template(given, &known, owner)?;
-        let pairs = profile.spec().query.iter();
-        let cursor = pairs.filter(|(_, template)| resumes(template)).next();
+        let mut pairs = profile.spec().query.iter();
+        let cursor = pairs.find(|(_, template)| resumes(template));
         if let (false, Some((name, _))) = (resumes(value), cursor) {
             implied.push(format!(
                 "{} says nothing of {{after}}: clients resume with {name}=<cursor> in its query",

@@ -56,7 +56,7 @@ fn usage_errors_end_in_2_and_say_what_would_be_right() {
         &["check"],
         &["report", "x.herd", "--format", "csv"],
         &["list", "colours"],
-        &["probe"],
+        &["proof"],
         &["serve", "--listen", "here"],
         &["serve", "--defect", "lose-live=0"],
     ];
@@ -155,8 +155,8 @@ fn usage_errors_end_in_2_and_say_what_would_be_right() {
         only --format json goes to stdout; say with -o DIR where the files go
     list colours
         invalid value 'colours' for '<WHAT>'
-    probe
-        unrecognized subcommand 'probe'
+    proof
+        unrecognized subcommand 'proof'
     serve --listen here
         invalid value 'here' for '--listen <ADDR>': invalid socket address syntax
     serve --defect lose-live=0
