@@ -198,7 +198,7 @@ fn missing(best: &Candidate, published: Option<&Publication>) -> Vec<String> {
         Some(p) if p.fate == Fate::Acked && p.id.is_none() => missing.push(
             "an id in the answer to a publication (not needed; with it herd knows the server's order): --publish-url's answer at answer-id".into(),
         ),
-        Some(p) if p.fate != Fate::Acked => {
+        Some(p) if p.fate == Fate::Failed => {
             missing.push("an accepted publication: see what the publish URL or command answers".into());
         }
         _ => {}
