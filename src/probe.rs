@@ -24,7 +24,7 @@ use crate::secrets::Secrets;
 use crate::target::Supervised;
 use crate::target::port::Held;
 use crate::transport::network::Network;
-use advice::{Candidate, Proof};
+use advice::{Candidate, Live, Proof};
 use events::Events;
 use trial::Trial;
 
@@ -106,7 +106,7 @@ async fn look(probe: &Probe, dir: &Path, out: &mut dyn Write) -> Result<Exit, Er
     look.paper
         .write(&advice::text(&best, &probe.line, published.as_ref()))?;
     Ok(match best.proof {
-        Proof::Resumed { .. } => Exit::Pass,
+        Proof::Resumed { live: Live::Yes } => Exit::Pass,
         Proof::NotOpened(_) => Exit::Broken,
         _ => Exit::Unknown,
     })
@@ -133,7 +133,7 @@ impl Look<'_> {
                 .write(&format!("\nTrying {}\n", candidate.title()))?;
             candidate.proof = Trial::run(self, &mut candidate).await?;
             self.paper.write(&format!("  {}\n", candidate.proof))?;
-            let resumed = matches!(candidate.proof, Proof::Resumed { .. });
+            let resumed = matches!(candidate.proof, Proof::Resumed { live: Live::Yes });
             // It reads the events: the cursor may only have to go elsewhere.
             let unheeded = matches!(
                 candidate.proof,

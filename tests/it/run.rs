@@ -9,6 +9,7 @@
 )]
 
 mod bad_input;
+mod dialects;
 mod ends;
 mod inside_tls;
 mod nothing;
