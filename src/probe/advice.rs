@@ -123,25 +123,37 @@ impl Proof {
 
 impl fmt::Display for Proof {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::NotOpened(why) => write!(f, "no session: {why}"),
-            Self::NoEvent { unread: None } => f.write_str("a session, but nothing came that is an event"),
-            Self::NoEvent { unread: Some(_) } => f.write_str("frames came, but none that it reads as an event"),
-            Self::NoCursor => f.write_str("events are read, but they have no id: nothing to resume from"),
-            Self::Missed { refused: Some(words), .. } => write!(f, "events are read; the resume was refused: {words}"),
-            Self::Missed { live: Live::Yes, .. } => {
-                f.write_str("events are read; what was missed did not come, only what was new: the cursor is not heeded")
+        let told = match self {
+            Self::NotOpened(why) => return write!(f, "no session: {why}"),
+            Self::NoEvent { unread: None } => "a session, but nothing came that is an event",
+            Self::NoEvent { unread: Some(_) } => "frames came, but none that it reads as an event",
+            Self::NoCursor => "events are read, but they have no id: nothing to resume from",
+            Self::Missed {
+                refused: Some(words),
+                ..
+            } => return write!(f, "events are read; the resume was refused: {words}"),
+            Self::Missed {
+                live: Live::Yes, ..
+            } => "events are read; what was missed did not come: the cursor is not heeded",
+            Self::Missed { live: Live::No, .. } => {
+                "events are read, but none came after the resume"
             }
-            Self::Missed { live: Live::No, .. } => f.write_str("events are read, but none came after the resume"),
-            Self::Reset => f.write_str("events are read; the resume was answered by an order to reload"),
-            Self::Repeated { times } => write!(
-                f,
-                "what was missed came, but {times} came again that the client had: the cursor is not heeded, or taken as inclusive"
-            ),
-            Self::Readable => f.write_str("events are read; nothing was published, so the resume could not be tried"),
-            Self::Resumed { live: Live::Yes } => f.write_str("resume works: the missed event came, once, and live events go on"),
-            Self::Resumed { live: Live::No } => f.write_str("resume works: the missed event came, once; no live event came after it"),
-        }
+            Self::Reset => "events are read; the resume was answered by an order to reload",
+            Self::Repeated { times } => {
+                return write!(
+                    f,
+                    "what was missed came, but {times} came again: the cursor is not heeded, or inclusive"
+                );
+            }
+            Self::Readable => "events are read; nobody published, so no resume could be tried",
+            Self::Resumed { live: Live::Yes } => {
+                "resume works: the missed event came, once, and live events go on"
+            }
+            Self::Resumed { live: Live::No } => {
+                "the missed event came, once, but no live event after it"
+            }
+        };
+        f.write_str(told)
     }
 }
 
@@ -172,34 +184,35 @@ pub(super) fn text(best: &Candidate, line: &str, published: Option<&Publication>
 /// What the server (or the user) would have to add.
 fn missing(best: &Candidate, published: Option<&Publication>) -> Vec<String> {
     let mut missing = Vec::new();
+    let mut lacks = |what: &str| missing.push(what.to_owned());
     match &best.proof {
-        Proof::NotOpened(_) => missing.push("a session: check address, path and credentials".into()),
+        Proof::NotOpened(_) => lacks("a session: check address, path and credentials"),
         Proof::NoEvent { unread } => {
             if published.is_none() {
-                missing.push("an event: publish some while herd probes, or give --publish-url or --publish-cmd".into());
+                lacks("an event: publish some meanwhile, or give --publish-url or --publish-cmd");
             }
             if let Some(frame) = unread {
-                missing.push(format!(
-                    "a profile that reads {frame}; see herd list profiles, or write one (GUIDE, \"Write a profile\")"
+                lacks(&format!(
+                    "a profile that reads {frame}; write one (GUIDE, \"Write a profile\")"
                 ));
             }
         }
-        Proof::NoCursor => missing.push(
-            "an id on the wire: without one no client can resume, and every restart loses what it missed; name it with --id if there is one".into(),
+        Proof::NoCursor => lacks(
+            "an id on the wire: without one no client can resume; name it with --id if there is one",
         ),
-        Proof::Missed { .. } => missing.push("a resume: the server gives no client what it missed".into()),
-        Proof::Reset => missing.push("a history that outlasts a reconnect: the server asks for a reload".into()),
-        Proof::Repeated { .. } => missing.push("a replay that begins after the cursor".into()),
-        Proof::Readable => missing.push("a way to publish: with --publish-url or --publish-cmd herd knows what must arrive".into()),
-        Proof::Resumed { live: Live::No } => missing.push("live events after a resume".into()),
+        Proof::Missed { .. } => lacks("a resume: the server gives no client what it missed"),
+        Proof::Reset => lacks("a history that outlasts a reconnect: the server asks for a reload"),
+        Proof::Repeated { .. } => lacks("a replay that begins after the cursor"),
+        Proof::Readable => lacks("a way to publish: --publish-url or --publish-cmd"),
+        Proof::Resumed { live: Live::No } => lacks("live events after a resume"),
         Proof::Resumed { live: Live::Yes } => {}
     }
     match published {
-        Some(p) if p.fate == Fate::Acked && p.id.is_none() => missing.push(
-            "an id in the answer to a publication (not needed; with it herd knows the server's order): --publish-url's answer at answer-id".into(),
-        ),
+        Some(p) if p.fate == Fate::Acked && p.id.is_none() => {
+            lacks("an id in the answer to a publication: not needed, but it tells the order");
+        }
         Some(p) if p.fate == Fate::Failed => {
-            missing.push("an accepted publication: see what the publish URL or command answers".into());
+            lacks("an accepted publication: see what the publish URL or command answers");
         }
         _ => {}
     }
