@@ -142,7 +142,7 @@ fn usage_errors_end_in_2_and_say_what_would_be_right() {
     run --target=h:80
         --target: not an address; write ws://host:port/path
     run --target=ws://h/{afer}
-        --target: {afer} is no placeholder here; herd knows {after}, {client}, {n}, {port}, {env:NAME}, {file:PATH}
+        --target: {afer} is no placeholder here; herd knows {after}, {cursor}, {client}, {n}, {port}, {env:NAME}, {file:PATH}, {col:NAME}
     run --target=ws://h:{port}/
         --target: {port} is the port that herd picks for --server-cmd, and there is none; write the port itself
     run --target=ws://h/ --publish-url=ftp://h/
