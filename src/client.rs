@@ -7,7 +7,7 @@ mod alarm;
 pub mod crew;
 pub mod dial;
 pub mod handle;
-mod hide;
+pub(crate) mod hide;
 mod look;
 pub mod machine;
 pub mod numbers;

@@ -44,7 +44,7 @@ pub struct Probe {
     pub scenario: Scenario,
     /// Which profiles are tried.
     pub profiles: Profiles,
-    /// The `herd run` line as it was typed, secrets masked, without profile and pointers.
+    /// The `herd run` line as it was typed, secrets masked, without target, profile and pointers.
     pub line: String,
 }
 
@@ -93,7 +93,7 @@ async fn look(probe: &Probe, dir: &Path, out: &mut dyn Write) -> Result<Exit, Er
         events: Events::new(publishing, clock),
         paper: Paper {
             out,
-            secrets: network.secrets(),
+            secrets: network.secrets().clone(),
         },
     };
     let tried = look.all().await;
@@ -103,8 +103,12 @@ async fn look(probe: &Probe, dir: &Path, out: &mut dyn Write) -> Result<Exit, Er
         server.end().await;
     }
     let best = tried?;
-    look.paper
-        .write(&advice::text(&best, &probe.line, published.as_ref()))?;
+    look.paper.write(&advice::text(
+        &best,
+        scenario,
+        &probe.line,
+        published.as_ref(),
+    ))?;
     Ok(match best.proof {
         Proof::Resumed { live: Live::Yes } => Exit::Pass,
         Proof::NotOpened(_) => Exit::Broken,
@@ -185,7 +189,7 @@ fn first_candidates(probe: &Probe) -> Vec<Candidate> {
 /// Where the report goes. What a server says may hold a secret that it was sent.
 struct Paper<'a> {
     out: &'a mut dyn Write,
-    secrets: &'a Secrets,
+    secrets: Secrets,
 }
 
 impl Paper<'_> {

@@ -38,7 +38,12 @@ impl ProbeArgs {
         let scenario = draft.resolve(fresh_seed)?;
         let typed = matches.subcommand_matches("probe").unwrap_or(matches);
         Ok(Probe {
-            line: line("probe", typed, &scenario, &["profile", "id", "seq"]),
+            line: line(
+                "probe",
+                typed,
+                &scenario,
+                &["target", "profile", "id", "seq"],
+            ),
             profiles: if is_named {
                 Profiles::Named
             } else {

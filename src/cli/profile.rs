@@ -18,7 +18,7 @@ pub(super) enum ProfileCommand {
     ///
     /// Exit code 0: every frame was read as something; 3: some were not, or there were none; 2: the profile is wrong.
     Check {
-        /// A TOML file with a [profile] table, a scenario, or a built-in profile's name
+        /// A TOML file with a profile table, a scenario, or a built-in profile's name
         #[arg(value_name = "FILE")]
         profile: PathBuf,
         /// Recorded frames, one a line; a line "--" begins another session. For sse, the stream's own lines

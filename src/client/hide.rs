@@ -7,7 +7,7 @@ use crate::plan::Plan;
 use crate::secrets::Secrets;
 
 /// The texts that a client's server may repeat: those of the run, and this client's own words.
-pub(super) fn secrets(run: &Secrets, plan: &Plan, client: ClientId) -> Secrets {
+pub(crate) fn secrets(run: &Secrets, plan: &Plan, client: ClientId) -> Secrets {
     let mut all = run.clone();
     // Without a cursor: an id is no secret, and a refusal that names it is worth reading.
     let Ok(call) = plan.call(client, None, &[]) else {

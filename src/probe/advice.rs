@@ -5,7 +5,7 @@ use std::fmt::{self, Write as _};
 use super::pointers::Found;
 use crate::history::{Fate, Publication};
 use crate::profile::{Spec, Transport};
-use crate::scenario::Scenario;
+use crate::scenario::{Scenario, Server};
 
 /// A way to read the server, and what came of it.
 #[derive(Debug, Clone)]
@@ -36,6 +36,11 @@ pub(super) enum Proof {
         live: Live,
         /// The server's words, where it refused.
         refused: Option<String>,
+    },
+    /// The event that was missed came in a frame that the profile reads as something else.
+    NotRead {
+        /// The frame.
+        frame: String,
     },
     /// The server told the client to reload.
     Reset,
@@ -112,7 +117,7 @@ impl Proof {
             Self::NotOpened(_) => 0,
             Self::NoEvent { .. } => 1,
             Self::NoCursor => 2,
-            Self::Missed { .. } => 3,
+            Self::Missed { .. } | Self::NotRead { .. } => 3,
             Self::Reset => 4,
             Self::Repeated { .. } => 5,
             Self::Readable => 6,
@@ -138,6 +143,9 @@ impl fmt::Display for Proof {
             Self::Missed { live: Live::No, .. } => {
                 "events are read, but none came after the resume"
             }
+            Self::NotRead { .. } => {
+                "events are read; what was missed came in a frame that isn't read as an event"
+            }
             Self::Reset => "events are read; the resume was answered by an order to reload",
             Self::Repeated { times } => {
                 return write!(
@@ -158,7 +166,12 @@ impl fmt::Display for Proof {
 }
 
 /// The end of the report: what fits, what is missing, what to type.
-pub(super) fn text(best: &Candidate, line: &str, published: Option<&Publication>) -> String {
+pub(super) fn text(
+    best: &Candidate,
+    given: &Scenario,
+    line: &str,
+    published: Option<&Publication>,
+) -> String {
     let mut text = String::new();
     let reads = best.proof.rank() > Proof::NoEvent { unread: None }.rank();
     text.push('\n');
@@ -176,7 +189,7 @@ pub(super) fn text(best: &Candidate, line: &str, published: Option<&Publication>
         row("Missing", &missing);
     }
     if reads {
-        row("Run", &command(best, line));
+        row("Run", &command(best, given, line));
     }
     text
 }
@@ -201,6 +214,9 @@ fn missing(best: &Candidate, published: Option<&Publication>) -> Vec<String> {
             "an id on the wire: without one no client can resume; name it with --id if there is one",
         ),
         Proof::Missed { .. } => lacks("a resume: the server gives no client what it missed"),
+        Proof::NotRead { frame } => lacks(&format!(
+            "a profile that reads {frame}; write one (GUIDE, \"Write a profile\")"
+        )),
         Proof::Reset => lacks("a history that outlasts a reconnect: the server asks for a reload"),
         Proof::Repeated { .. } => lacks("a replay that begins after the cursor"),
         Proof::Readable => lacks("a way to publish: --publish-url or --publish-cmd"),
@@ -219,14 +235,11 @@ fn missing(best: &Candidate, published: Option<&Publication>) -> Vec<String> {
     missing
 }
 
-fn command(best: &Candidate, line: &str) -> String {
+fn command(best: &Candidate, given: &Scenario, line: &str) -> String {
+    let target = best.scenario(given).masked().target.url;
     let mut command = line.to_owned();
-    if let Some(key) = best.key {
-        let _ = write!(
-            command,
-            "  # with {key}={{cursor}} in the query of --target"
-        );
-        return command;
+    if !matches!(given.target.server, Server::Embedded { .. }) {
+        let _ = write!(command, " --target '{target}'");
     }
     let _ = write!(command, " --profile {}", best.spec.name);
     for (flag, pointer) in [("--id", &best.found.id), ("--seq", &best.found.seq)] {

@@ -8,6 +8,7 @@ use std::time::Duration;
 use super::advice::{Candidate, Live, Proof};
 use super::{Look, pointers};
 use crate::client::dial::{Dialler, Stamps};
+use crate::client::hide;
 use crate::error::Error;
 use crate::history::{AttemptOutcome, ClientId, Elapsed, Publication};
 use crate::plan::Plan;
@@ -68,6 +69,7 @@ impl<'a, 'b> Trial<'a, 'b> {
     ) -> Result<Proof, Error> {
         let scenario = candidate.scenario(&look.probe.scenario);
         let plan = Plan::new(&scenario, look.port)?;
+        look.paper.secrets = hide::secrets(look.network.secrets(), &plan, CLIENT);
         let trial = Self {
             dialler: Dialler::new(&scenario, look.network.clone(), look.clock),
             shown: match look.port {
@@ -145,6 +147,9 @@ impl<'a, 'b> Trial<'a, 'b> {
         let times = self.numbers.iter().filter(again).count() - usize::from(came);
         Ok(match (came, times) {
             (false, _) if self.reset => Proof::Reset,
+            (false, _) if self.heard_of(missed).is_some() => Proof::NotRead {
+                frame: self.heard_of(missed).unwrap_or_default(),
+            },
             (false, _) => Proof::Missed {
                 live,
                 refused: self.refused.clone(),
@@ -152,6 +157,13 @@ impl<'a, 'b> Trial<'a, 'b> {
             (true, 0) => Proof::Resumed { live },
             (true, times) => Proof::Repeated { times },
         })
+    }
+
+    /// A frame that holds a number of herd's, however it is to be read.
+    fn heard_of(&self, seq: u64) -> Option<String> {
+        let seq = seq.to_string();
+        let frame = self.texts.iter().find(|text| text.contains(&seq))?;
+        Some(safe(frame.as_bytes(), SHOWN.0).into())
     }
 
     /// The profile found no event with herd's number: perhaps the number or the id stands elsewhere.

@@ -9,7 +9,7 @@ use rand::TryRng as _;
 use rustix::process::{Resource, getrlimit, setrlimit};
 
 use crate::error::Error;
-use crate::history::{Header, Mark, Source, Terms, TriggerKind};
+use crate::history::{Duplicates, Header, Mark, Source, Terms, TriggerKind};
 use crate::scenario::{Scenario, Server, Trigger};
 
 /// Descriptors that herd needs besides its clients' sockets: the history, the server's pipes, the publisher's pool.
@@ -134,7 +134,7 @@ pub(crate) fn header(
         source: scenario.publish.source(),
         ids: scenario.connect.ids,
         contiguous: scenario.connect.contiguous,
-        duplicates: scenario.connect.profile.duplicates,
+        duplicates: duplicates(scenario),
         idempotent: scenario.publish.idempotent,
         min_spread: checks.min_spread,
         max_peak: checks.max_peak,
@@ -167,6 +167,14 @@ pub(crate) fn header(
         seq_span: SEQ_BLOCK,
         terms,
     })
+}
+
+/// What the profile allows. Of its own server herd knows that a mark says the truth.
+fn duplicates(scenario: &Scenario) -> Duplicates {
+    match (&scenario.target.server, scenario.connect.profile.duplicates) {
+        (Server::Embedded { .. }, Duplicates::Forbidden) => Duplicates::Marked,
+        (_, allowed) => allowed,
+    }
 }
 
 /// A random multiple of 2^20 below 2^52. It comes from the system and not from the seed: a run repeated with the same
