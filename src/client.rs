@@ -6,6 +6,7 @@
 mod alarm;
 pub mod crew;
 pub mod dial;
+pub(crate) mod ending;
 pub mod handle;
 pub(crate) mod hide;
 mod look;
@@ -19,9 +20,10 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
-use self::dial::Stamps;
+use self::dial::{Due, Stamps};
 use self::machine::{Action, Dial, Input, Machine};
 use self::table::{Cursor, Guess};
+use crate::backoff::{Backoff, Ending, Then, rules};
 use crate::history::{Attempt, AttemptOutcome, Elapsed, Event};
 use crate::profile::{Fate, Talk};
 use crate::secrets::Secrets;
@@ -36,6 +38,7 @@ pub async fn live(crew: Arc<Crew>, handle: Arc<Handle>, from: Elapsed) {
     let client = Client {
         machine: Machine::new(handle.id(), crew.plan.seed()),
         source: crew.plan.source(handle.id()),
+        policy: crew.policy.of(handle.id().0),
         crew: &crew,
         handle: &handle,
         talk: Talk::new(crew.plan.profile()),
@@ -54,6 +57,7 @@ struct Client<'a> {
     handle: &'a Handle,
     machine: Machine,
     source: Option<IpAddr>,
+    policy: &'a Backoff,
     /// What it says, and what it keeps of the server's words.
     talk: Talk,
     /// The cursor that the last dial carried.
@@ -70,7 +74,7 @@ impl Client<'_> {
     async fn run(mut self, due: Elapsed) {
         let mut action = self
             .machine
-            .on(self.now(), Input::Start { due }, &self.crew.policy);
+            .on(self.now(), Input::Start { due }, self.policy);
         while let Action::Dial(dial) = action {
             let next = match self.dial(dial).await {
                 Some(Ok(opened)) => self.session(opened).await,
@@ -100,7 +104,12 @@ impl Client<'_> {
         let result = {
             let dialler = &self.crew.dialler;
             // Boxed: while the connection is open, which is nearly always, it costs nothing.
-            let mut dialling = Box::pin(dialler.dial(dial.due, call, self.source, &mut stamps));
+            let due = Due {
+                at: dial.due,
+                within: dial.timeout,
+            };
+            let dialling = dialler.dial(due, call, self.source, &mut stamps);
+            let mut dialling = Box::pin(dialling);
             tokio::select! {
                 biased;
                 _ = poll_fn(|cx| self.handle.poll_order(cx, 0)) => Err(AttemptOutcome::Aborted),
@@ -127,6 +136,8 @@ impl Client<'_> {
         });
         if let Some(delay) = stamps.retry_after {
             self.handle.lock().recorder.retry_after(ended, delay);
+            self.machine
+                .on(ended, Input::RetryAfter { delay }, self.policy);
         }
         (!stopped).then(|| result.map_err(|outcome| (ended, outcome)))
     }
@@ -140,19 +151,23 @@ impl Client<'_> {
             } => (self.crew.plan.profile().after_status(*status), &**why),
             _ => (Fate::Reconnect, ""),
         };
-        match fate {
-            Fate::Reconnect => self.machine.on(at, Input::Failed, &self.crew.policy),
-            Fate::Stop => {
-                let why = why.into();
-                self.machine
-                    .on(at, Input::Stopped { why }, &self.crew.policy)
-            }
-            Fate::Reset => {
-                self.refused(at, why);
-                self.tell_cursor(at);
-                self.machine.on(at, Input::Failed, &self.crew.policy)
-            }
+        if fate == Fate::Reset {
+            self.refused(at, why);
+            self.tell_cursor(at);
         }
+        let ending = ending::of_dial(outcome);
+        let next = if self.stops(fate, ending) {
+            Input::Stopped { why: why.into() }
+        } else {
+            Input::Failed { ending }
+        };
+        self.machine.on(at, next, self.policy)
+    }
+
+    /// Whether the profile ends it: the policy's own rules come before the profile's.
+    fn stops(&self, fate: Fate, ending: Ending) -> bool {
+        fate == Fate::Stop
+            && rules::ruling(&self.policy.rules, ending).is_none_or(|then| then == Then::Stop)
     }
 
     fn record(&mut self, attempt: Attempt) {
@@ -172,7 +187,7 @@ impl Client<'_> {
             }
         }
         if opened {
-            self.machine.on(at, Input::Opened, &self.crew.policy);
+            self.machine.on(at, Input::Opened, self.policy);
             self.status(Status::Connected);
         } else if !aborted {
             self.crew.counters.failed.fetch_add(1, Relaxed);

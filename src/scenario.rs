@@ -18,14 +18,13 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::backoff::Backoff;
+use crate::backoff::Mix;
 use crate::history::{DeliveryMode, IdKind, PolicySource, Shard, Source};
 use crate::profile::Spec;
 use crate::transport::tls;
 
 pub use draft::Draft;
 pub(crate) use draft::{BackoffDraft, lay};
-pub(crate) use render::backoff_table;
 pub(crate) use resolve::templates;
 pub(crate) use template::{columns, hidden, masked, masked_header, resumes};
 pub(crate) use words::{Count, Ip, Peak, Rate, ShardOf, Time, word};
@@ -143,8 +142,8 @@ pub struct Connect {
     pub source_ips: Vec<std::net::IpAddr>,
     /// First connects are spread evenly over this.
     pub ramp: Duration,
-    /// Limit of one TCP connect, and of one handshake.
-    pub timeout: Duration,
+    /// Limit of one TCP connect, and of one handshake; none = as the clients' policy says, or 10 s.
+    pub timeout: Option<Duration>,
     /// The largest message, bytes.
     pub max_message: usize,
 }
@@ -173,10 +172,8 @@ pub enum Proxy {
 /// When clients come back.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Policy {
-    /// The preset's name.
-    pub name: String,
-    /// The policy itself.
-    pub backoff: Backoff,
+    /// The policy of each client.
+    pub mix: Mix,
     /// Who chose it.
     pub source: PolicySource,
 }
@@ -238,6 +235,9 @@ pub struct Publish {
 }
 
 impl Connect {
+    /// The limit of a TCP connect, and of a handshake, where neither the scenario nor the clients' policy has one.
+    pub(crate) const USUAL_TIMEOUT: Duration = Duration::from_secs(10);
+
     /// The texts, besides the profile's, that are filled in for each client.
     pub(crate) fn texts(&self) -> impl Iterator<Item = &str> {
         let who = self.credentials.as_ref().map(|who| match who {

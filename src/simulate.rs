@@ -16,7 +16,7 @@ mod world;
 
 use std::time::Duration;
 
-use crate::backoff::{Address, Backoff, Preset, Window};
+use crate::backoff::{Address, Mix, Window, presets};
 use crate::history::{Header, History, Shard, Source, Terms, TriggerKind, build};
 use crate::server::defect::Defect;
 
@@ -32,7 +32,7 @@ pub struct Setup {
     /// Whose records are kept. The world is the whole one: a shard's clients meet a server that serves all.
     pub shard: Shard,
     /// When clients come back.
-    pub backoff: Backoff,
+    pub mix: Mix,
     /// Publications a second, above 0.
     pub rate: f64,
     /// First connects are spread evenly over this.
@@ -116,7 +116,7 @@ impl Setup {
             clients,
             seed,
             shard: Shard::WHOLE,
-            backoff: Preset::FullJitter.backoff(),
+            mix: usual(),
             rate: 20.0,
             ramp: Duration::from_secs(2),
             steady: Duration::from_secs(3),
@@ -133,8 +133,7 @@ impl Setup {
     }
 
     fn header(&self) -> Header {
-        let policy =
-            serde_json::to_string(&self.backoff).expect("a policy is plain data without maps");
+        let policy = serde_json::to_string(&self.mix).expect("a policy is plain data without maps");
         Header {
             herd: env!("CARGO_PKG_VERSION").into(),
             run: format!("simulated-{}", self.seed),
@@ -149,6 +148,7 @@ impl Setup {
             seq_span: 1 << 20,
             terms: Terms {
                 policy,
+                policy_name: self.mix.name(),
                 outages: self.outages,
                 source: Source::Herd,
                 trigger: TriggerKind::Child,
@@ -170,10 +170,17 @@ impl Setup {
     }
 }
 
+/// The policy that holds where nobody named one.
+fn usual() -> Mix {
+    presets::find(presets::DEFAULT).map_or_else(
+        || unreachable!("the default preset is in the list"),
+        presets::Preset::mix,
+    )
+}
+
 /// What a run of the embedded server is asked to prove by default.
 fn terms() -> Terms {
     Terms {
-        policy_name: Preset::FullJitter.name().into(),
         target: "simulated".into(),
         ..build::terms()
     }

@@ -4,11 +4,12 @@
 //! It knows the policy and the time that the server was down, nothing of what happened. The distribution of one
 //! client's return is propagated on a grid rather than drawn, because what is asked of it lies where no sample reaches:
 //! the 99.99 % quantile of the last of 100,000 clients is one client's at 1e-9. Drawing is kept for what has no closed
-//! form. The server is taken to refuse every dial at once while it is down, and to open every one after.
+//! form: policies whose delays depend on each other. The server is taken to refuse every dial at once while it is down, and
+//! to open every one after.
 
 use std::time::Duration;
 
-use super::{Address, Backoff};
+use super::{Backoff, Ending, Mix, Next, Passed, Retries, patience};
 
 /// The finest cell of the grid.
 const FINEST: f64 = 1e-3;
@@ -18,6 +19,10 @@ const CELLS: f64 = 250_000.0;
 const WORK: usize = 60_000_000;
 /// What is so improbable that it is left out; far below 1e-4 / 1e5.
 const NEVER: f64 = 1e-15;
+/// How many clients are drawn where the distribution has no closed form, and how many retries of theirs at most.
+const DRAWN: (u32, u64) = (50_000, 4_000_000);
+/// A client that has retried so often will do so for ever.
+const RETRIES: u32 = 1_000_000;
 /// The seed of every draw here: a forecast must not depend on the run.
 const SEED: u64 = 0x6865_7264;
 
@@ -32,19 +37,98 @@ pub struct Forecast {
     mass: Vec<f64>,
     /// What lies before each cell; one longer than `mass`.
     before: Vec<f64>,
+    /// Below which probability draws show nothing, and when everybody who comes back is back for certain.
+    blind: Option<(f64, Duration)>,
+}
+
+/// One policy's part of a forecast.
+enum Law<'a> {
+    /// To be propagated on the grid.
+    Exact(&'a Backoff),
+    /// As it was drawn.
+    Drawn {
+        returns: Vec<Duration>,
+        latest: Duration,
+    },
+}
+
+impl<'a> Law<'a> {
+    fn of(policy: &'a Backoff, down: Duration) -> Self {
+        if policy.is_uniform() {
+            return Self::Exact(policy);
+        }
+        let (clients, most) = DRAWN;
+        let (mut returns, mut retries) = (Vec::new(), 0);
+        for client in 1..=clients {
+            // Each in a world of its own: what clients share at a drop must not be shared by all draws.
+            let (at, made) = back(policy, client, down, client);
+            returns.push(at);
+            retries += u64::from(made);
+            if retries > most && client >= 1_000 {
+                break;
+            }
+        }
+        // Whoever gave up keeps its place, or those who did not would weigh too much in a mix.
+        let returns = returns
+            .into_iter()
+            .map(|at| at.unwrap_or(Duration::MAX))
+            .collect();
+        Self::Drawn {
+            returns,
+            latest: patience::latest(policy, down),
+        }
+    }
+
+    fn cell(&self, down: Duration) -> f64 {
+        let longest = match self {
+            Self::Exact(policy) => (0..16)
+                .filter(|n| policy.limits.attempts.is_none_or(|most| *n < most))
+                .map(|n| policy.bounds(n).most.as_secs_f64())
+                .fold(0.0, f64::max),
+            Self::Drawn { returns, .. } => {
+                let back = returns.iter().filter(|at| **at < Duration::MAX);
+                back.max().map_or(0.0, Duration::as_secs_f64)
+            }
+        };
+        FINEST.max((down.as_secs_f64() + longest) / CELLS)
+    }
+
+    fn land(&self, down: Duration, cell: f64, share: f64, landed: &mut Vec<f64>) {
+        match self {
+            Self::Exact(policy) => {
+                let cells = (down.as_secs_f64() / cell).ceil() as usize;
+                for (at, mass) in propagate(policy, cells, cell).into_iter().enumerate() {
+                    add(landed, at, share * mass);
+                }
+            }
+            Self::Drawn { returns, .. } => {
+                let mass = share / returns.len().max(1) as f64;
+                for at in returns.iter().filter(|at| **at < Duration::MAX) {
+                    add(landed, (at.as_secs_f64() / cell).round() as usize, mass);
+                }
+            }
+        }
+    }
 }
 
 impl Forecast {
-    /// The return of a client that dropped at 0, from a server that is down until `down`. None where the policy gives
-    /// up (or never waits) so that nobody comes back.
+    /// The return of a client that dropped at 0, from a server that is down until `down`. None where the policies give
+    /// up (or never wait) so that nobody comes back.
     #[must_use]
-    pub fn new(policy: &Backoff, down: Duration) -> Option<Self> {
-        let longest = (0..16)
-            .filter_map(|n| policy.window(n))
-            .map(|w| w.most.as_secs_f64())
-            .fold(0.0, f64::max);
-        let cell = FINEST.max((down.as_secs_f64() + longest) / CELLS);
-        let landed = propagate(policy, (down.as_secs_f64() / cell).ceil() as usize, cell);
+    pub fn new(mix: &Mix, down: Duration) -> Option<Self> {
+        let laws: Vec<_> = mix
+            .parts()
+            .iter()
+            .map(|part| (part.share, Law::of(&part.backoff, down)))
+            .collect();
+        let cell = laws
+            .iter()
+            .map(|(_, law)| law.cell(down))
+            .fold(FINEST, f64::max);
+        let mut landed = Vec::new();
+        for (share, law) in &laws {
+            law.land(down, cell, *share, &mut landed);
+        }
         let total: f64 = landed.iter().sum();
         if total < 1e-12 {
             return None;
@@ -57,11 +141,20 @@ impl Forecast {
             sum += p;
             sum
         }));
+        let drawn = |law: &Law<'_>| match law {
+            Law::Exact(_) => None,
+            Law::Drawn { returns, latest } => Some((1.0 / returns.len().max(1) as f64, *latest)),
+        };
+        let blind = laws.iter().filter_map(|(share, law)| {
+            let (one, latest) = drawn(law)?;
+            Some((share * one, latest))
+        });
         Some(Self {
             cell,
             first,
             mass,
             before,
+            blind: blind.reduce(|a, b| (a.0.max(b.0), a.1.max(b.1))),
         })
     }
 
@@ -70,6 +163,11 @@ impl Forecast {
     pub fn last_return(&self, clients: u32, quantile: f64) -> Duration {
         // The last is back when all are, F(x)^n = q: look for the tail 1 - q^(1/n) from the far end, where it is exact.
         let tail = -(quantile.ln() / f64::from(clients.max(1))).exp_m1();
+        if let Some((least, latest)) = self.blind
+            && tail < least
+        {
+            return latest;
+        }
         let mut sum = 0.0;
         let beyond = self.mass.iter().rev().take_while(|p| {
             sum += **p;
@@ -135,40 +233,39 @@ impl Forecast {
 /// Within what time after the drop the last of `clients` is back with probability `quantile` (0 to 1), given that they
 /// come back at all; none where nobody does.
 #[must_use]
-pub fn last_return(
-    policy: &Backoff,
-    clients: u32,
-    down: Duration,
-    quantile: f64,
-) -> Option<Duration> {
-    Forecast::new(policy, down).map(|f| f.last_return(clients, quantile))
+pub fn last_return(mix: &Mix, clients: u32, down: Duration, quantile: f64) -> Option<Duration> {
+    Forecast::new(mix, down).map(|f| f.last_return(clients, quantile))
 }
 
 /// One draw of when each of `clients` is back, in the order of the clients; those that give up are left out. The same
 /// `draw` gives the same instants.
 #[must_use]
-pub fn returns(policy: &Backoff, clients: u32, down: Duration, draw: u32) -> Vec<Duration> {
+pub fn returns(mix: &Mix, clients: u32, down: Duration, draw: u32) -> Vec<Duration> {
     (1..=clients)
-        .filter_map(|client| {
-            let mut at = Duration::ZERO;
-            for attempt in 0.. {
-                let address = Address {
-                    seed: SEED,
-                    client,
-                    drop: draw,
-                    attempt,
-                };
-                at += policy.delay(attempt, address.random())?;
-                if at >= down {
-                    return Some(at);
-                }
-                if attempt > 1_000_000 {
-                    return None;
-                }
-            }
-            None
-        })
+        .filter_map(|client| back(mix.of(client), client, down, draw).0)
         .collect()
+}
+
+/// When a client is back, none = never, and how many retries that took.
+fn back(policy: &Backoff, client: u32, down: Duration, draw: u32) -> (Option<Duration>, u32) {
+    let mut retries = Retries::new(SEED ^ u64::from(draw) << 32, client);
+    retries.dropped();
+    let (mut at, mut ending) = (Duration::ZERO, Ending::Lost);
+    for made in 1..RETRIES {
+        let passed = Passed {
+            away: at,
+            since_dial: Duration::ZERO,
+        };
+        let Next::Wait { delay, .. } = retries.next(policy, ending, passed) else {
+            return (None, made);
+        };
+        at = at.saturating_add(delay);
+        ending = Ending::Unconnected;
+        if at >= down {
+            return (Some(at), made);
+        }
+    }
+    (None, RETRIES)
 }
 
 /// The distribution of the first dial at or after cell `down`, in cells from the drop.
@@ -177,9 +274,10 @@ fn propagate(policy: &Backoff, down: usize, cell: f64) -> Vec<f64> {
     let (mut from, mut away) = (0, vec![1.0]);
     let mut work = 0;
     for attempt in 0.. {
-        let Some(window) = policy.window(attempt) else {
+        if policy.limits.attempts.is_some_and(|most| attempt >= most) {
             break;
-        };
+        }
+        let window = policy.bounds(attempt);
         let cells = |delay: Duration| (delay.as_secs_f64() / cell).round() as usize;
         let mut least = cells(window.least);
         if cells(window.most) <= 1 && !window.most.is_zero() {
@@ -188,7 +286,7 @@ fn propagate(policy: &Backoff, down: usize, cell: f64) -> Vec<f64> {
         }
         let most = cells(window.most).max(least + 1);
         work += away.len() + most - least;
-        if work > WORK || attempt > 1_000_000 {
+        if work > WORK || attempt > RETRIES {
             // Nothing here is later than this, so that a limit made of it errs on the lenient side.
             add(&mut landed, down + most, away.iter().sum());
             break;
@@ -246,15 +344,19 @@ fn add(cells: &mut Vec<f64>, at: usize, mass: f64) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::backoff::{Delay, Preset, Reset};
+    use crate::backoff::{Growth, presets};
     use proptest::prelude::*;
 
     fn secs(s: f64) -> Duration {
         Duration::from_secs_f64(s)
     }
 
-    fn forecast(preset: Preset, down: f64) -> Forecast {
-        Forecast::new(&preset.backoff(), secs(down)).unwrap()
+    fn mix(preset: &str) -> Mix {
+        presets::find(preset).unwrap().mix()
+    }
+
+    fn forecast(preset: &str, down: f64) -> Forecast {
+        Forecast::new(&mix(preset), secs(down)).unwrap()
     }
 
     fn span(returns: &[Duration]) -> Duration {
@@ -263,7 +365,7 @@ mod tests {
 
     #[test]
     fn full_jitter_from_a_server_that_is_back_at_once_never_reaches_its_own_window() {
-        let f = forecast(Preset::FullJitter, 0.0);
+        let f = forecast("full-jitter", 0.0);
         for clients in [10, 1_000, 100_000] {
             assert_eq!(f.span_below(clients, secs(5.0)), 1.0);
             let n = f64::from(clients);
@@ -279,14 +381,14 @@ mod tests {
     /// The number of rule 4: it is that of a server down for a second.
     #[test]
     fn ten_clients_with_full_jitter_miss_five_seconds_in_about_forty_of_a_hundred_runs() {
-        let missed = forecast(Preset::FullJitter, 1.0).span_below(10, secs(5.0));
+        let missed = forecast("full-jitter", 1.0).span_below(10, secs(5.0));
         assert!((0.3..0.5).contains(&missed), "{missed}");
-        assert!(forecast(Preset::FullJitter, 1.0).span_below(1_000, secs(5.0)) < 1e-9);
+        assert!(forecast("full-jitter", 1.0).span_below(1_000, secs(5.0)) < 1e-9);
     }
 
     #[test]
     fn exponential_25_after_two_seconds_comes_back_within_one_and_a_half_88_percent_in_one() {
-        let f = forecast(Preset::Exponential25, 2.0);
+        let f = forecast("exponential-25", 2.0);
         let span = f.span_quantile(1_000, 0.5).as_secs_f64();
         assert!((1.3..1.51).contains(&span), "{span}");
         let peak = f.peak(secs(1.0));
@@ -295,17 +397,17 @@ mod tests {
 
     #[test]
     fn full_jitter_peaks_below_a_third() {
-        let peak = forecast(Preset::FullJitter, 1.0).peak(secs(1.0));
+        let peak = forecast("full-jitter", 1.0).peak(secs(1.0));
         assert!((0.2..0.33).contains(&peak), "{peak}");
     }
 
     #[test]
     fn clients_without_jitter_all_come_back_at_once() {
         for (preset, down, at) in [
-            (Preset::Immediate, 0.0, 0.0),
-            (Preset::Immediate, 1.0, 1.0),
-            (Preset::Fixed, 2.5, 3.0),
-            (Preset::Exponential, 2.5, 3.0),
+            ("immediate", 0.0, 0.0),
+            ("immediate", 1.0, 1.0),
+            ("fixed", 2.5, 3.0),
+            ("exponential", 2.5, 3.0),
         ] {
             let f = forecast(preset, down);
             assert_eq!(f.span_quantile(1_000, 1.0), Duration::ZERO, "{preset:?}");
@@ -317,23 +419,18 @@ mod tests {
 
     #[test]
     fn nobody_comes_back_once_all_have_given_up() {
-        let policy = Preset::Exponential25.backoff();
+        let policy = mix("exponential-25");
         assert_eq!(last_return(&policy, 10, secs(3_600.0), 0.9999), None);
-        let never_waits = Backoff {
-            delay: Delay::Fixed {
-                delay: Duration::ZERO,
-                jitter: 0.0,
-            },
-            max_attempts: Some(5),
-            reset: Reset::OnOpen,
-        };
+        let mut never_waits = Backoff::new(Vec::new(), Growth::fixed(Duration::ZERO));
+        never_waits.limits.attempts = Some(5);
+        let never_waits = Mix::one("never waits", never_waits);
         assert_eq!(last_return(&never_waits, 10, secs(1.0), 0.9999), None);
     }
 
     /// Conditional on coming back: after 5 minutes some of exponential-25's twelve tries are spent.
     #[test]
     fn those_who_give_up_do_not_count() {
-        let policy = Preset::Exponential25.backoff();
+        let policy = mix("exponential-25");
         let down = secs(265.0);
         let drawn = returns(&policy, 20_000, down, 1);
         assert!((1..20_000).contains(&drawn.len()), "{}", drawn.len());
@@ -346,7 +443,7 @@ mod tests {
 
     #[test]
     fn the_last_of_very_many_lies_where_no_sample_reaches() {
-        let f = forecast(Preset::FullJitter, 1.0);
+        let f = forecast("full-jitter", 1.0);
         let (few, many) = (f.last_return(10, 0.9999), f.last_return(100_000, 0.9999));
         assert!(few < many && many < secs(61.0), "{few:?} {many:?}");
         assert!(many > secs(20.0));
@@ -354,7 +451,7 @@ mod tests {
 
     #[test]
     fn the_same_draw_gives_the_same_instants() {
-        let policy = Preset::FullJitter.backoff();
+        let policy = mix("full-jitter");
         let draw = |k| returns(&policy, 50, secs(1.0), k);
         assert_eq!(draw(1), draw(1));
         assert_ne!(draw(1), draw(2));
@@ -366,11 +463,11 @@ mod tests {
         /// Where a sample does reach, it agrees: the median of the last, and of the span, over 400 draws.
         #[test]
         fn the_grid_agrees_with_drawing(
-            preset in proptest::sample::select(vec![Preset::FullJitter, Preset::Exponential25]),
+            preset in proptest::sample::select(vec!["full-jitter", "exponential-25"]),
             clients in 2u32..60,
             down in 0.0f64..4.0,
         ) {
-            let (policy, down) = (preset.backoff(), secs(down));
+            let (policy, down) = (mix(preset), secs(down));
             let f = Forecast::new(&policy, down).unwrap();
             let draws: Vec<_> = (0..400).map(|k| returns(&policy, clients, down, k)).collect();
             let below = |at: Duration, of: &dyn Fn(&[Duration]) -> Duration| {

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use super::Outcome;
 use super::words::{percent, text};
-use crate::backoff::Backoff;
+use crate::backoff::Mix;
 use crate::backoff::forecast::{self, Forecast};
 
 /// "Many clients": what a policy can do at all, luck aside.
@@ -53,7 +53,7 @@ pub struct Herd<'a> {
     /// The policy's name, for people.
     pub name: &'a str,
     /// The policy; none where the history's can't be read.
-    pub policy: Option<Backoff>,
+    pub policy: Option<Mix>,
     /// How many were dropped.
     pub clients: u32,
     /// How many of them came back.
@@ -63,7 +63,7 @@ pub struct Herd<'a> {
 }
 
 impl Herd<'_> {
-    fn forecast(&self) -> Result<(&Backoff, Forecast), Ruling> {
+    fn forecast(&self) -> Result<(&Mix, Forecast), Ruling> {
         let Some(policy) = &self.policy else {
             return Err(Ruling::unknown(
                 "the history's reconnect policy can't be read, so chance can't be ruled out; judge it with the herd \
@@ -119,7 +119,7 @@ pub fn span(herd: &Herd<'_>, limit: Duration, measured: Duration) -> Ruling {
 
 /// The same where not everybody came back: those who did are the first of the herd, and lie closer together than all of
 /// it would, for instance because the server died again under them.
-fn first_back(herd: &Herd<'_>, policy: &Backoff, measured: Duration) -> Ruling {
+fn first_back(herd: &Herd<'_>, policy: &Mix, measured: Duration) -> Ruling {
     let (name, at, n, back) = (herd.name, herd.at(), herd.clients, herd.back);
     let draws = draws(n);
     let as_close = (0..draws).filter(|draw| {
@@ -235,23 +235,23 @@ fn flag(duration: Duration) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::backoff::Preset;
+    use crate::backoff::presets;
 
     fn secs(s: f64) -> Duration {
         Duration::from_secs_f64(s)
     }
 
-    fn herd(preset: Preset, clients: u32, down: f64) -> Herd<'static> {
+    fn herd(preset: &'static str, clients: u32, down: f64) -> Herd<'static> {
         Herd {
-            name: preset.name(),
-            policy: Some(preset.backoff()),
+            name: preset,
+            policy: Some(presets::find(preset).unwrap().mix()),
             clients,
             back: clients,
             down: secs(down),
         }
     }
 
-    fn ruled(preset: Preset, clients: u32, down: f64, measured: f64) -> Outcome {
+    fn ruled(preset: &'static str, clients: u32, down: f64, measured: f64) -> Outcome {
         span(&herd(preset, clients, down), secs(5.0), secs(measured)).outcome
     }
 
@@ -259,20 +259,20 @@ mod tests {
     fn a_span_that_luck_explains_is_unknown_and_one_that_it_does_not_is_a_fail() {
         let cases = [
             // Ten clients down for a second miss 5 s in 40 % of runs.
-            (Preset::FullJitter, 10, 1.0, 4.1, Outcome::Unknown),
+            ("full-jitter", 10, 1.0, 4.1, Outcome::Unknown),
             // A thousand never do.
-            (Preset::FullJitter, 1_000, 1.0, 4.9, Outcome::Fail),
+            ("full-jitter", 1_000, 1.0, 4.9, Outcome::Fail),
             // Back at once they always miss it by a little, and that is the limit's fault.
-            (Preset::FullJitter, 1_000, 0.0, 4.99, Outcome::Unknown),
-            (Preset::FullJitter, 10, 0.0, 4.1, Outcome::Unknown),
+            ("full-jitter", 1_000, 0.0, 4.99, Outcome::Unknown),
+            ("full-jitter", 10, 0.0, 4.1, Outcome::Unknown),
             // But not by that much.
-            (Preset::FullJitter, 1_000, 0.0, 1.0, Outcome::Fail),
-            (Preset::FullJitter, 10, 1.0, 0.2, Outcome::Fail),
+            ("full-jitter", 1_000, 0.0, 1.0, Outcome::Fail),
+            ("full-jitter", 10, 1.0, 0.2, Outcome::Fail),
             // No number of clients helps a policy that can't.
-            (Preset::Exponential25, 3, 2.0, 1.2, Outcome::Fail),
-            (Preset::Immediate, 1, 1.0, 0.0, Outcome::Fail),
+            ("exponential-25", 3, 2.0, 1.2, Outcome::Fail),
+            ("immediate", 1, 1.0, 0.0, Outcome::Fail),
             // One client has no span.
-            (Preset::FullJitter, 1, 1.0, 0.0, Outcome::Unknown),
+            ("full-jitter", 1, 1.0, 0.0, Outcome::Unknown),
         ];
         for (preset, clients, down, measured, expected) in cases {
             let ruling = ruled(preset, clients, down, measured);
@@ -283,7 +283,7 @@ mod tests {
     /// 60 clients reach 5 s in 99.6 % of runs: the other 0.4 % are honest too.
     #[test]
     fn a_rare_honest_run_is_no_failure() {
-        let herd = herd(Preset::FullJitter, 60, 1.0);
+        let herd = herd("full-jitter", 60, 1.0);
         assert_eq!(span(&herd, secs(5.0), secs(4.9)).outcome, Outcome::Unknown);
         assert_eq!(span(&herd, secs(5.0), secs(2.0)).outcome, Outcome::Fail);
     }
@@ -292,7 +292,7 @@ mod tests {
     fn the_first_to_be_back_of_a_herd_that_was_cut_again_are_not_the_whole_herd() {
         let half = Herd {
             back: 100,
-            ..herd(Preset::FullJitter, 200, 1.0)
+            ..herd("full-jitter", 200, 1.0)
         };
         assert_eq!(span(&half, secs(5.0), secs(2.4)).outcome, Outcome::Unknown);
         assert_eq!(span(&half, secs(5.0), secs(0.2)).outcome, Outcome::Fail);
@@ -306,11 +306,11 @@ mod tests {
     #[test]
     fn it_names_what_would_decide() {
         insta::assert_snapshot!(
-            span(&herd(Preset::FullJitter, 10, 1.0), secs(5.0), secs(4.1)).why, @"may be luck: 10 honest clients of full-jitter miss 5.00 s in 39.5 % of runs at a down time of 1.00 s; --clients 47 or --min-spread 2313ms would decide");
+            span(&herd("full-jitter", 10, 1.0), secs(5.0), secs(4.1)).why, @"may be luck: 10 honest clients of full-jitter miss 5.00 s in 39.5 % of runs at a down time of 1.00 s; --clients 47 or --min-spread 2313ms would decide");
         insta::assert_snapshot!(
-            span(&herd(Preset::FullJitter, 1_000, 0.0), secs(5.0), secs(4.99)).why, @"may be luck: 1000 honest clients of full-jitter miss 5.00 s in 100 % of runs at a down time of 0 ms; --min-spread 4967ms would decide; more clients would not");
+            span(&herd("full-jitter", 1_000, 0.0), secs(5.0), secs(4.99)).why, @"may be luck: 1000 honest clients of full-jitter miss 5.00 s in 100 % of runs at a down time of 0 ms; --min-spread 4967ms would decide; more clients would not");
         insta::assert_snapshot!(
-            span(&herd(Preset::Exponential25, 1_000, 2.0), secs(5.0), secs(1.49)).why, @"exponential-25 can't spread further than 1.49 s at a down time of 2.00 s, however many clients");
+            span(&herd("exponential-25", 1_000, 2.0), secs(5.0), secs(1.49)).why, @"exponential-25 can't spread further than 1.49 s at a down time of 2.00 s, however many clients");
     }
 
     #[test]
@@ -319,11 +319,11 @@ mod tests {
             peak(&herd(preset, clients, down), secs(1.0), limit, measured).outcome
         };
         let cases = [
-            (Preset::Exponential25, 1_000, 2.0, 0.75, 0.88, Outcome::Fail),
-            (Preset::FullJitter, 1_000, 1.0, 0.75, 0.8, Outcome::Fail),
-            (Preset::FullJitter, 20, 1.0, 0.75, 0.8, Outcome::Fail),
-            (Preset::FullJitter, 20, 1.0, 0.4, 0.45, Outcome::Unknown),
-            (Preset::FullJitter, 20, 1.0, 0.4, 1.0, Outcome::Fail),
+            ("exponential-25", 1_000, 2.0, 0.75, 0.88, Outcome::Fail),
+            ("full-jitter", 1_000, 1.0, 0.75, 0.8, Outcome::Fail),
+            ("full-jitter", 20, 1.0, 0.75, 0.8, Outcome::Fail),
+            ("full-jitter", 20, 1.0, 0.4, 0.45, Outcome::Unknown),
+            ("full-jitter", 20, 1.0, 0.4, 1.0, Outcome::Fail),
         ];
         for (preset, clients, down, limit, measured, expected) in cases {
             let ruling = ruled(preset, clients, down, limit, measured);
@@ -335,7 +335,7 @@ mod tests {
     fn an_unreadable_policy_decides_nothing() {
         let herd = Herd {
             policy: None,
-            ..herd(Preset::FullJitter, 10, 1.0)
+            ..herd("full-jitter", 10, 1.0)
         };
         assert_eq!(span(&herd, secs(5.0), secs(0.1)).outcome, Outcome::Unknown);
     }

@@ -17,7 +17,7 @@ use super::delivery;
 use super::timeline::{self, OutageSpan, Timeline};
 use super::words::{percent, text};
 use super::{Check, Finding, OutageFacts, Outcome, Return};
-use crate::backoff::Backoff;
+use crate::backoff::Mix;
 use crate::history::{End, History, PolicySource, Quit, TriggerKind};
 use measure::Measured;
 
@@ -50,7 +50,7 @@ pub fn assess(
         generator,
         policy: serde_json::from_str(&history.header.terms.policy)
             .ok()
-            .filter(Backoff::is_sound),
+            .filter(Mix::is_sound),
     };
     let mut assessment = Assessment {
         outages: Vec::new(),
@@ -81,7 +81,7 @@ struct Case<'a> {
     timeline: &'a Timeline,
     delivery: &'a delivery::Assessment,
     generator: Outcome,
-    policy: Option<Backoff>,
+    policy: Option<Mix>,
 }
 
 impl Case<'_> {

@@ -5,12 +5,12 @@ use std::time::Duration;
 use clap::ValueEnum;
 use serde_json::{Value, json};
 
-use crate::backoff::Preset;
+use crate::backoff::{Preset, describe, presets};
 use crate::check::Check;
-use crate::history::{PolicySource, TriggerKind};
+use crate::history::TriggerKind;
 use crate::profile::{ProfileName, Spec};
 use crate::report::Format;
-use crate::scenario::{Checks, Draft, Policy, backoff_table};
+use crate::scenario::{Checks, Draft};
 use crate::server::defect::Defect;
 
 /// A list that users can name.
@@ -57,15 +57,7 @@ impl List {
 
     fn rows(self) -> Vec<Value> {
         match self {
-            Self::Presets => Preset::ALL
-                .map(|preset| {
-                    json!({
-                        "name": preset.name(),
-                        "summary": preset.summary(),
-                        "policy": policy(preset),
-                    })
-                })
-                .to_vec(),
+            Self::Presets => presets::all().map(preset).collect(),
             Self::Profiles => ProfileName::ALL.map(profile).to_vec(),
             Self::Triggers => TriggerKind::ALL
                 .map(|trigger| json!({"name": trigger.name(), "summary": cause(trigger)}))
@@ -91,16 +83,34 @@ fn details(row: &Value) -> Vec<String> {
     if let Some(limit) = row["default"].as_str() {
         lines.push(format!("default: {limit}"));
     }
+    if let Some(library) = row["library"].as_str() {
+        let version = row["version"].as_str().unwrap_or_default();
+        lines.push(format!("of: {library} {version}"));
+    }
     for (key, title) in [
+        ("source", "source"),
+        ("resets", "count reset by"),
+        ("limits", "limits"),
+        ("fatal", "never back after"),
+        ("hints", "obeys"),
+        ("follow_up", "once back"),
         ("id", "id"),
         ("resume", "resume"),
         ("caught_up", "caught-up marker"),
         ("reset", "reset marker"),
         ("tested", "tested against"),
     ] {
-        if let Some(text) = row[key].as_str() {
+        if let Some(text) = row[key].as_str().filter(|text| !text.is_empty()) {
             lines.push(format!("{title}: {text}"));
         }
+    }
+    if let Some(names) = row["aliases"].as_array().filter(|names| !names.is_empty()) {
+        let names: Vec<_> = names.iter().filter_map(Value::as_str).collect();
+        lines.push(format!("also: {}", names.join(", ")));
+    }
+    match row["requests"].as_u64() {
+        Some(several) if several > 1 => lines.push(format!("requests of one attempt: {several}")),
+        _ => {}
     }
     if let Some(meaning) = row["arg"]["meaning"].as_str() {
         lines.push(format!(
@@ -118,15 +128,23 @@ fn details(row: &Value) -> Vec<String> {
     lines
 }
 
-/// A preset's numbers as the keys of a scenario's `[backoff]`.
-fn policy(preset: Preset) -> Value {
-    let table = backoff_table(&Policy {
-        name: preset.name().into(),
-        backoff: preset.backoff(),
-        source: PolicySource::Named,
-    });
-    let parsed: Option<Value> = toml::from_str(&table).ok();
-    parsed.map_or(Value::Null, |toml| toml["backoff"].clone())
+fn preset(preset: &Preset) -> Value {
+    let policy = (preset.policy)();
+    json!({
+        "name": preset.name,
+        "summary": describe::delays(&policy),
+        "aliases": preset.aliases,
+        "library": preset.library,
+        "version": preset.version,
+        "source": preset.source,
+        "resets": describe::resets(&policy),
+        "limits": describe::limits(&policy),
+        "fatal": describe::fatal(&policy),
+        "hints": describe::hints(&policy),
+        "resume": preset.resume,
+        "requests": policy.requests,
+        "follow_up": preset.follow_up,
+    })
 }
 
 fn profile(name: ProfileName) -> Value {

@@ -9,7 +9,6 @@ use clap::{ArgMatches, Args, CommandFactory};
 
 use super::access::{self, AccessArgs};
 use super::{Cli, Run, TalkArgs, formats, named};
-use crate::backoff::Preset;
 use crate::error::Error;
 use crate::history::{DeliveryMode, TriggerKind};
 use crate::profile::ProfileName;
@@ -127,8 +126,8 @@ pub(super) struct PublishArgs {
 #[command(next_help_heading = "Clients")]
 pub(super) struct ConnectArgs {
     /// When clients come back; see herd list presets [default: full-jitter]
-    #[arg(long, value_name = "PRESET", value_parser = named(&Preset::ALL, |p| p.name()))]
-    backoff: Option<Preset>,
+    #[arg(long, value_name = "PRESET")]
+    backoff: Option<String>,
     /// What is said over the connection; see herd list profiles [default: by the target's scheme]
     #[arg(long, value_name = "NAME", value_parser = named(&ProfileName::ALL, |p| p.name()))]
     profile: Option<ProfileName>,
@@ -271,12 +270,8 @@ impl ConnectArgs {
     pub(super) fn lay_over(self, draft: &mut Draft) {
         if let Some(preset) = self.backoff {
             // A preset is a whole policy: numbers that the file gives belong to the file's.
-            draft.backoff = BackoffDraft::default();
-            lay(
-                &mut draft.backoff.preset,
-                "--backoff",
-                Some(preset.name().to_owned()),
-            );
+            draft.client.backoff = BackoffDraft::default();
+            lay(&mut draft.client.backoff.preset, "--backoff", Some(preset));
         }
         if self.profile.is_some() {
             // Likewise: what the file changes is changed in the file's profile.

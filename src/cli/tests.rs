@@ -1,7 +1,7 @@
 //! What a command line comes to.
 
 use super::*;
-use crate::backoff::Delay;
+use crate::backoff::presets;
 use crate::history::PolicySource;
 use crate::scenario::{Server, Trigger, Via};
 
@@ -38,7 +38,7 @@ fn a_bare_run_is_the_default_scenario_with_the_fresh_seed() {
 fn flags_override_the_file() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("deploy.toml");
-    let text = "clients = 5\nseed = 1\n[backoff]\npreset = \"fixed\"\ndelay = \"3s\"\n[checks]\nmin-spread = \"9s\"";
+    let text = "clients = 5\nseed = 1\n[client.backoff]\npreset = \"fixed\"\ndelay = \"3s\"\n[checks]\nmin-spread = \"9s\"";
     std::fs::write(&file, text).unwrap();
     let run = run(&[
         file.to_str().unwrap(),
@@ -51,10 +51,8 @@ fn flags_override_the_file() {
     assert_eq!(run.scenario.name, "deploy");
     assert_eq!(run.scenario.checks.min_spread.as_secs(), 9);
     // The preset is a whole policy: the file's delay went with the file's preset.
-    assert!(matches!(
-        run.scenario.policy.backoff.delay,
-        Delay::Exponential { .. }
-    ));
+    let whole = presets::find("exponential").unwrap().mix();
+    assert_eq!(run.scenario.policy.mix, whole);
 }
 
 #[test]

@@ -9,7 +9,7 @@ use super::dial::Dialler;
 use super::handle::{Handle, Status};
 use super::live;
 use super::table::EventTable;
-use crate::backoff::Backoff;
+use crate::backoff::Mix;
 use crate::clock::Clock;
 use crate::history::{Elapsed, Seq, Source};
 use crate::plan::Plan;
@@ -50,7 +50,7 @@ pub(super) enum Resumes {
 #[derive(Debug)]
 pub struct Crew {
     pub(super) plan: Plan,
-    pub(super) policy: Backoff,
+    pub(super) policy: Mix,
     pub(super) own: OwnNumbers,
     pub(super) resumes: Resumes,
     pub(super) dialler: Dialler,
@@ -108,7 +108,7 @@ impl Crew {
         let counters = Counters::default();
         counters.connecting.store(handles.len() as u32, Relaxed);
         Self {
-            policy: scenario.policy.backoff.clone(),
+            policy: scenario.policy.mix.clone(),
             own,
             resumes,
             dialler: Dialler::new(scenario, network, clock),

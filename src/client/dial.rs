@@ -14,7 +14,7 @@ use url::Url;
 use crate::clock::Clock;
 use crate::history::{AttemptOutcome, Elapsed};
 use crate::plan::Call;
-use crate::scenario::Scenario;
+use crate::scenario::{Connect, Scenario};
 use crate::transport::network::{Network, is_secure};
 use crate::transport::tls::Offer;
 use crate::transport::wire::Wire;
@@ -26,8 +26,25 @@ pub struct Dialler {
     pub(super) clock: Clock,
     pub(super) network: Arc<Network>,
     pub(super) limits: Limits,
-    /// Of one TCP connect, and of one handshake, TLS and all.
-    pub(super) timeout: Duration,
+    /// Of one TCP connect, and of one handshake, TLS and all, where the scenario says it: then it stands above the policy's.
+    pub(super) timeout: Option<Duration>,
+}
+
+/// When a dial is to be made.
+#[derive(Debug, Clone, Copy)]
+pub struct Due {
+    /// When.
+    pub at: Elapsed,
+    /// The limit of its TCP connect, and of its handshake; none = the run's.
+    pub within: Option<Duration>,
+}
+
+impl Due {
+    /// A dial with the run's limit.
+    #[must_use]
+    pub fn at(at: Elapsed) -> Self {
+        Self { at, within: None }
+    }
 }
 
 /// When a dial's steps happened, as far as it came; they outlive a dial that is given up midway.
@@ -55,32 +72,36 @@ impl Dialler {
         }
     }
 
-    /// Dials at `due`; words that could not be found are an outcome of the dial like any other.
+    /// Dials when it is due; words that could not be found are an outcome of the dial like any other.
     ///
     /// # Errors
     /// Every outcome but [`AttemptOutcome::Opened`].
     pub async fn dial(
         &self,
-        due: Elapsed,
+        due: Due,
         call: Result<Call, String>,
         source: Option<IpAddr>,
         stamps: &mut Stamps,
     ) -> Result<Opened, AttemptOutcome> {
-        tokio::time::sleep_until(self.clock.instant(due)).await;
+        tokio::time::sleep_until(self.clock.instant(due.at)).await;
+        let limit = self.timeout.or(due.within);
+        let limit = limit.unwrap_or(Connect::USUAL_TIMEOUT);
         let now = self.clock.now();
         stamps.dialled = Some(now);
         let call = call.map_err(|why| AttemptOutcome::Local(why.into()))?;
-        let stream = self.network.reach(&call.url, source, Some(now)).await?;
+        let reaching = self
+            .network
+            .reach(&call.url, source, Some(now), Some(limit));
+        let stream = reaching.await?;
         let connected = self.clock.now();
         stamps.connected = Some(connected);
         if is_stream(&call.url) {
-            let asking = self.stream(stream, call, source, stamps);
-            let answer = timeout(self.timeout, asking).await;
-            return answer.unwrap_or_else(|_| {
-                Err(failed(None, format!("no answer within {:?}", self.timeout)))
-            });
+            let asking = self.stream(stream, call, source, (limit, stamps));
+            return timeout(limit, asking)
+                .await
+                .unwrap_or_else(|_| Err(failed(None, format!("no answer within {limit:?}"))));
         }
-        let (wire, left) = self.secure(stream, &call, Offer::Http1, connected).await?;
+        let (wire, left) = self.secure(stream, &call, limit, connected).await?;
         let (ws, headers) = ws::open(wire, &call.url, &call.headers, self.limits, left).await?;
         Ok(Opened {
             connection: Connection::Ws(ws),
@@ -93,20 +114,18 @@ impl Dialler {
         &self,
         stream: TcpStream,
         call: &Call,
-        offer: Offer,
+        limit: Duration,
         connected: Elapsed,
     ) -> Result<(Wire, Duration), AttemptOutcome> {
         if !is_secure(&call.url) {
-            return Ok((Wire::Plain(stream), self.timeout));
+            return Ok((Wire::Plain(stream), limit));
         }
-        let shaking = self.network.secure(stream, &call.url, offer);
-        let wire = timeout(self.timeout, shaking).await.unwrap_or_else(|_| {
-            let why = format!("the TLS handshake had no end within {:?}", self.timeout);
+        let shaking = self.network.secure(stream, &call.url, Offer::Http1);
+        let wire = timeout(limit, shaking).await.unwrap_or_else(|_| {
+            let why = format!("the TLS handshake had no end within {limit:?}");
             Err(failed(None, why))
         })?;
-        let left = self
-            .timeout
-            .saturating_sub(self.clock.now().since(connected));
+        let left = limit.saturating_sub(self.clock.now().since(connected));
         Ok((wire, Duration::from_millis(left.as_millis() as u64)))
     }
 
@@ -117,7 +136,7 @@ impl Dialler {
         mut stream: TcpStream,
         mut call: Call,
         source: Option<IpAddr>,
-        stamps: &mut Stamps,
+        (limit, stamps): (Duration, &mut Stamps),
     ) -> Result<Opened, AttemptOutcome> {
         for _ in 0..=sse::redirect::MOST {
             let wire = self.network.secure(stream, &call.url, Offer::Http2).await?;
@@ -134,7 +153,10 @@ impl Dialler {
                 sse::Answer::Moved { status, to } => (Some(status), to),
             };
             let now = self.clock.now();
-            let reached = self.network.reach(&to, source, Some(now)).await;
+            let reached = self
+                .network
+                .reach(&to, source, Some(now), Some(limit))
+                .await;
             stream = reached.map_err(|outcome| match outcome {
                 AttemptOutcome::Refused => {
                     failed(status, "redirects to where nobody listens".into())

@@ -4,7 +4,9 @@
 //! time, so the same code decides in both. It holds the cursor but can't read it: which of two ids is the later one is
 //! the profile's knowledge.
 
-use crate::backoff::{Address, Backoff, Reset};
+use std::time::Duration;
+
+use crate::backoff::{Backoff, Ending, Next, Passed, Reset, Retries};
 use crate::history::{ClientId, Elapsed, EventIx, Quit};
 
 /// What happened to the client.
@@ -17,8 +19,13 @@ pub enum Input {
     },
     /// The dial ended in an open connection.
     Opened,
+    /// The application acknowledged it: the profile's opening is over.
+    Acknowledged,
     /// The dial failed.
-    Failed,
+    Failed {
+        /// How.
+        ending: Ending,
+    },
     /// An event arrived.
     Event {
         /// Which.
@@ -38,8 +45,21 @@ pub enum Input {
         /// The entry of the table that holds it; none = the next dial carries nothing.
         event: Option<EventIx>,
     },
+    /// The stream named a time until reconnects (`retry:`).
+    Retry {
+        /// How long.
+        delay: Duration,
+    },
+    /// A refusal named a time until the next dial (`Retry-After`).
+    RetryAfter {
+        /// How long.
+        delay: Duration,
+    },
     /// The open connection ended.
-    Closed,
+    Closed {
+        /// How.
+        ending: Ending,
+    },
     /// The connection or the dial ended in a way after which the protocol forbids to come back.
     Stopped {
         /// What the server said, made safe.
@@ -67,19 +87,22 @@ pub struct Dial {
     pub attempt: u32,
     /// The cursor to resume from.
     pub cursor: Option<EventIx>,
+    /// The policy's own limit of the connect and of the handshake; none = the run's.
+    pub timeout: Option<Duration>,
 }
 
 /// One client's state.
 #[derive(Debug, Clone)]
 pub struct Machine {
-    client: ClientId,
-    seed: u64,
     state: State,
     cursor: Option<EventIx>,
-    /// How many connections were lost.
-    drops: u32,
-    /// Retries made since the count was last reset.
-    retries: u32,
+    retries: Retries,
+    /// When the connection was lost; none before the first.
+    dropped: Option<Elapsed>,
+    /// When the current dial was due.
+    due: Elapsed,
+    /// When the last event arrived.
+    heard: Elapsed,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -95,12 +118,12 @@ impl Machine {
     #[must_use]
     pub fn new(client: ClientId, seed: u64) -> Self {
         Self {
-            client,
-            seed,
             state: State::Idle,
             cursor: None,
-            drops: 0,
-            retries: 0,
+            retries: Retries::new(seed, client.0),
+            dropped: None,
+            due: Elapsed::ZERO,
+            heard: Elapsed::ZERO,
         }
     }
 
@@ -121,29 +144,51 @@ impl Machine {
     pub fn on(&mut self, now: Elapsed, input: Input, policy: &Backoff) -> Action {
         match (self.state, input) {
             (State::Idle, Input::Start { due }) => {
-                self.state = State::Dialling;
+                (self.state, self.due) = (State::Dialling, due);
                 Action::Dial(Dial {
                     due,
                     attempt: 0,
                     cursor: None,
+                    timeout: policy.connect_timeout(0),
                 })
             }
             (State::Dialling, Input::Opened) => {
-                self.state = State::Open { since: now };
+                (self.state, self.heard) = (State::Open { since: now }, now);
                 if policy.reset == Reset::OnOpen {
-                    self.retries = 0;
+                    self.retries.reset();
                 }
                 Action::Nothing
             }
-            (State::Dialling, Input::Failed) => self.retry(now, policy),
-            (State::Open { since }, Input::Closed) => {
-                self.drops += 1;
-                if matches!(policy.reset, Reset::AfterUptime(least) if now.since(since) >= least) {
-                    self.retries = 0;
+            (State::Open { .. }, Input::Acknowledged) => {
+                if policy.reset == Reset::OnAck {
+                    self.retries.reset();
                 }
-                self.retry(now, policy)
+                Action::Nothing
+            }
+            (State::Dialling, Input::Failed { ending }) => self.retry(now, ending, policy),
+            (State::Open { since }, Input::Closed { ending }) => {
+                self.retries.dropped();
+                self.dropped = Some(now);
+                let lasted = match policy.reset {
+                    Reset::AfterUptime(least) => now.since(since) >= least,
+                    Reset::AfterQuiet(least) => now.since(self.heard) >= least,
+                    Reset::OnOpen | Reset::OnAck => false,
+                };
+                if lasted {
+                    self.retries.reset();
+                }
+                self.retry(now, ending, policy)
+            }
+            (State::Open { .. } | State::Dialling, Input::Retry { delay }) => {
+                self.retries.retry(policy, delay);
+                Action::Nothing
+            }
+            (State::Dialling, Input::RetryAfter { delay }) => {
+                self.retries.retry_after(policy, delay);
+                Action::Nothing
             }
             (State::Open { .. }, Input::Event { event, supersedes }) => {
+                self.heard = now;
                 if supersedes {
                     self.cursor = Some(event);
                 }
@@ -165,27 +210,28 @@ impl Machine {
         }
     }
 
-    fn retry(&mut self, now: Elapsed, policy: &Backoff) -> Action {
-        let attempt = self.retries;
-        let at = Address {
-            seed: self.seed,
-            client: self.client.0,
-            drop: self.drops,
-            attempt,
+    fn retry(&mut self, now: Elapsed, ending: Ending, policy: &Backoff) -> Action {
+        let passed = Passed {
+            away: self.dropped.map_or(Duration::ZERO, |at| now.since(at)),
+            since_dial: now.since(self.due),
         };
-        match policy.delay(attempt, at.random()) {
-            Some(delay) => {
-                self.state = State::Dialling;
-                self.retries += 1;
+        match self.retries.next(policy, ending, passed) {
+            Next::Wait { delay, attempt } => {
+                (self.state, self.due) = (State::Dialling, now + delay);
                 Action::Dial(Dial {
-                    due: now + delay,
+                    due: self.due,
                     attempt,
                     cursor: self.cursor,
+                    timeout: self.retries.connect_timeout(policy),
                 })
             }
-            None => {
+            Next::GiveUp => {
                 self.state = State::Done;
                 Action::Quit(Quit::GaveUp)
+            }
+            Next::Fatal => {
+                self.state = State::Done;
+                Action::Quit(Quit::Fatal(ending.to_string().into()))
             }
         }
     }
@@ -193,10 +239,8 @@ impl Machine {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
-    use crate::backoff::{Delay, Preset};
+    use crate::backoff::{Growth, presets};
     use proptest::prelude::*;
 
     fn ms(ms: u64) -> Elapsed {
@@ -204,13 +248,20 @@ mod tests {
     }
 
     fn fixed(reset: Reset, max_attempts: Option<u32>) -> Backoff {
-        Backoff {
-            delay: Delay::Fixed {
-                delay: Duration::from_secs(1),
-                jitter: 0.0,
-            },
-            max_attempts,
-            reset,
+        let mut policy = Backoff::new(Vec::new(), Growth::fixed(Duration::from_secs(1)));
+        (policy.limits.attempts, policy.reset) = (max_attempts, reset);
+        policy
+    }
+
+    fn failed() -> Input {
+        Input::Failed {
+            ending: Ending::Unconnected,
+        }
+    }
+
+    fn closed() -> Input {
+        Input::Closed {
+            ending: Ending::Lost,
         }
     }
 
@@ -246,13 +297,14 @@ mod tests {
             },
             &policy,
         );
-        let next = dial(m.on(ms(10), Input::Closed, &policy));
+        let next = dial(m.on(ms(10), closed(), &policy));
         assert_eq!(
             next,
             Dial {
                 due: ms(1010),
                 attempt: 0,
-                cursor: Some(EventIx(3))
+                cursor: Some(EventIx(3)),
+                timeout: None,
             }
         );
     }
@@ -266,18 +318,12 @@ mod tests {
             let policy = fixed(reset, None);
             let mut m = Machine::new(ClientId(1), 9);
             m.on(ms(0), Input::Start { due: ms(0) }, &policy);
-            m.on(ms(0), Input::Failed, &policy);
-            m.on(ms(0), Input::Failed, &policy);
+            m.on(ms(0), failed(), &policy);
+            m.on(ms(0), failed(), &policy);
             m.on(ms(0), Input::Opened, &policy);
-            assert_eq!(
-                dial(m.on(ms(100), Input::Closed, &policy)).attempt,
-                after_short
-            );
+            assert_eq!(dial(m.on(ms(100), closed(), &policy)).attempt, after_short);
             m.on(ms(200), Input::Opened, &policy);
-            assert_eq!(
-                dial(m.on(ms(9000), Input::Closed, &policy)).attempt,
-                after_long
-            );
+            assert_eq!(dial(m.on(ms(9000), closed(), &policy)).attempt, after_long);
         }
     }
 
@@ -286,12 +332,9 @@ mod tests {
         let policy = fixed(Reset::OnOpen, Some(1));
         let mut m = Machine::new(ClientId(1), 9);
         m.on(ms(0), Input::Start { due: ms(0) }, &policy);
-        assert_eq!(dial(m.on(ms(0), Input::Failed, &policy)).attempt, 0);
-        assert_eq!(
-            m.on(ms(0), Input::Failed, &policy),
-            Action::Quit(Quit::GaveUp)
-        );
-        assert_eq!(m.on(ms(0), Input::Failed, &policy), Action::Nothing);
+        assert_eq!(dial(m.on(ms(0), failed(), &policy)).attempt, 0);
+        assert_eq!(m.on(ms(0), failed(), &policy), Action::Quit(Quit::GaveUp));
+        assert_eq!(m.on(ms(0), failed(), &policy), Action::Nothing);
         assert_eq!(
             m.on(ms(0), Input::Start { due: ms(0) }, &policy),
             Action::Nothing
@@ -306,9 +349,9 @@ mod tests {
         m.on(ms(0), Input::Opened, &policy);
         let told = Some(EventIx(7));
         m.on(ms(1), Input::Cursor { event: told }, &policy);
-        assert_eq!(dial(m.on(ms(2), Input::Closed, &policy)).cursor, told);
+        assert_eq!(dial(m.on(ms(2), closed(), &policy)).cursor, told);
         m.on(ms(3), Input::Cursor { event: None }, &policy);
-        assert_eq!(dial(m.on(ms(4), Input::Failed, &policy)).cursor, None);
+        assert_eq!(dial(m.on(ms(4), failed(), &policy)).cursor, None);
     }
 
     #[test]
@@ -324,7 +367,7 @@ mod tests {
             let quit = Action::Quit(Quit::Fatal("204".into()));
             assert_eq!(m.on(ms(1), why(), &policy), quit);
             assert_eq!(m.on(ms(2), why(), &policy), Action::Nothing);
-            assert_eq!(m.on(ms(2), Input::Closed, &policy), Action::Nothing);
+            assert_eq!(m.on(ms(2), closed(), &policy), Action::Nothing);
         }
     }
 
@@ -332,8 +375,8 @@ mod tests {
         prop_oneof![
             Just(Input::Start { due: ms(0) }),
             Just(Input::Opened),
-            Just(Input::Failed),
-            Just(Input::Closed),
+            Just(failed()),
+            Just(closed()),
             proptest::option::of((0u32..9).prop_map(EventIx))
                 .prop_map(|event| Input::Cursor { event }),
             (0u32..9, any::<bool>()).prop_map(|(e, supersedes)| Input::Event {
@@ -347,11 +390,11 @@ mod tests {
         /// Whatever is thrown at it, between two dials lies the end of the first one.
         #[test]
         fn it_never_dials_twice_without_an_end_between(inputs in proptest::collection::vec(input(), 0..60)) {
-            let policy = Preset::FullJitter.backoff();
+            let policy = (presets::find(presets::DEFAULT).unwrap().policy)();
             let mut m = Machine::new(ClientId(1), 9);
             let mut dialling = false;
             for (now, input) in inputs.into_iter().enumerate() {
-                let ends = matches!(input, Input::Failed | Input::Closed);
+                let ends = matches!(input, Input::Failed { .. } | Input::Closed { .. });
                 match m.on(ms(now as u64), input, &policy) {
                     Action::Dial(_) => {
                         prop_assert!(!dialling || ends);

@@ -14,9 +14,9 @@ use super::Client;
 use super::alarm::Alarm;
 use super::crew::Resumes;
 use super::handle::{Order, Status};
-use super::hide;
 use super::machine::{Action, Input};
 use super::table::{Cursor, Known, Part, Token};
+use super::{ending, hide};
 use crate::history::{Cause, Elapsed};
 use crate::profile::{Carried, Fate, Turn};
 use crate::template::Values;
@@ -34,6 +34,8 @@ enum Step {
     Ordered(Order),
     /// The profile's time has come.
     Due,
+    /// The stream named a time until reconnects.
+    Retry(Duration),
 }
 
 impl Client<'_> {
@@ -46,13 +48,20 @@ impl Client<'_> {
         let mut alarm = Alarm::default();
         let mut end = self.greet(&mut connection, &headers);
         drop(headers);
+        let mut opening = true;
         let cause = loop {
             if let Some(cause) = end {
                 break cause;
             }
+            if opening && !self.talk.is_opening(self.crew.plan.profile()) {
+                opening = false;
+                self.machine
+                    .on(self.now(), Input::Acknowledged, self.policy);
+            }
             end = match self.step(&mut connection, &mut alarm).await {
                 Step::Message(payload) => self.receive(&mut connection, &payload),
                 Step::Due => self.tick(&mut connection),
+                Step::Retry(delay) => self.told_to_wait(delay),
                 Step::End(cause) => Some(cause),
                 Step::Ordered(Order::HalfOpen) => Some(Cause::HalfOpen),
                 Step::Ordered(Order::Stop) => Some(Cause::Herd),
@@ -68,11 +77,10 @@ impl Client<'_> {
             if let Some(order) = self.handle.order(self.session) {
                 return Poll::Ready(Step::Ordered(order));
             }
-            let next = connection.poll_next(cx);
             if let Some(delay) = connection.take_retry() {
-                self.handle.lock().recorder.retry_after(self.now(), delay);
+                return Poll::Ready(Step::Retry(delay));
             }
-            match next {
+            match connection.poll_next(cx) {
                 Poll::Ready(Ok(payload)) => return Poll::Ready(Step::Message(payload)),
                 Poll::Ready(Err(cause)) => return Poll::Ready(Step::End(cause)),
                 Poll::Pending => {}
@@ -104,11 +112,13 @@ impl Client<'_> {
         self.handle.lock().progress.dropped = Some(at);
         self.status(Status::Reconnecting);
         self.tell_cursor(at);
-        let next = match fate {
-            Fate::Stop => Input::Stopped { why: told(&cause) },
-            Fate::Reconnect | Fate::Reset => Input::Closed,
+        let ending = ending::of_session(&cause, self.crew.plan.profile().transport());
+        let next = if self.stops(fate, ending) {
+            Input::Stopped { why: told(&cause) }
+        } else {
+            Input::Closed { ending }
         };
-        let action = self.machine.on(at, next, &self.crew.policy);
+        let action = self.machine.on(at, next, self.policy);
         if is_close_sent(&cause) {
             let until = match &action {
                 Action::Dial(dial) => dial.due.min(at + GOODBYE),
@@ -200,6 +210,14 @@ impl Client<'_> {
         end.or(ended)
     }
 
+    /// `retry:`: recorded, and the policy decides whether it obeys.
+    fn told_to_wait(&mut self, delay: Duration) -> Option<Cause> {
+        let at = self.now();
+        self.handle.lock().recorder.retry_after(at, delay);
+        self.machine.on(at, Input::Retry { delay }, self.policy);
+        None
+    }
+
     fn tick(&mut self, connection: &mut Connection) -> Option<Cause> {
         let at = self.now();
         let plan = &self.crew.plan;
@@ -222,7 +240,7 @@ impl Client<'_> {
             event: known.event,
             supersedes,
         };
-        self.machine.on(at, input, &self.crew.policy);
+        self.machine.on(at, input, self.policy);
         if supersedes {
             self.cursor = new;
         }
@@ -247,7 +265,7 @@ impl Client<'_> {
 
     fn reset(&mut self, at: Elapsed, known: Known) {
         let input = Input::Reset { event: known.event };
-        self.machine.on(at, input, &self.crew.policy);
+        self.machine.on(at, input, self.policy);
         self.cursor = Cursor::Id(known);
         let mut state = self.handle.lock();
         state.recorder.reset(at, known.event);
@@ -268,8 +286,7 @@ impl Client<'_> {
     /// Lets the machine know what the next dial carries; a cursor that is no event's id gets its place now.
     pub(super) fn tell_cursor(&mut self, at: Elapsed) {
         let event = self.crew.table.place(&self.cursor);
-        self.machine
-            .on(at, Input::Cursor { event }, &self.crew.policy);
+        self.machine.on(at, Input::Cursor { event }, self.policy);
     }
 
     fn unread(&mut self, at: Elapsed, payload: &Payload) {

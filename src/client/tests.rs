@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::*;
-use crate::backoff::Preset;
+use crate::backoff::presets;
 use crate::clock::Clock;
 use crate::history::{DeliveryMode, IdKind, PolicySource, Shard};
 use crate::plan::Plan;
@@ -40,12 +40,11 @@ pub(crate) fn scenario(url: &str) -> Scenario {
             proxy: Default::default(),
             source_ips: vec![],
             ramp: Duration::ZERO,
-            timeout: Duration::from_secs(5),
+            timeout: Some(Duration::from_secs(5)),
             max_message: 1 << 20,
         },
         policy: Policy {
-            name: "full-jitter".into(),
-            backoff: Preset::FullJitter.backoff(),
+            mix: presets::find(presets::DEFAULT).unwrap().mix(),
             source: PolicySource::Named,
         },
         outage: Outage {
@@ -89,7 +88,7 @@ pub(crate) fn crew(scenario: &Scenario) -> Arc<Crew> {
         base: 0,
         span: 1000,
     };
-    let network = Arc::new(Network::plain(scenario.connect.timeout));
+    let network = Arc::new(Network::plain(Connect::USUAL_TIMEOUT));
     Arc::new(Crew::new(scenario, plan, network, Clock::start(), own))
 }
 

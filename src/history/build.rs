@@ -20,8 +20,10 @@ pub use story::Story;
 pub const SEQ_BASE: u64 = 7 << 20;
 
 /// herd's default policy as a history holds it.
-pub const FULL_JITTER: &str = r#"{"delay":{"full-jitter":{"base":{"secs":5,"nanos":0},"factor":2.0,
-    "cap":{"secs":60,"nanos":0}}},"max_attempts":null,"reset":"on-open"}"#;
+pub const FULL_JITTER: &str = r#"{"parts":[{"name":"full-jitter","share":1.0,"backoff":{"first":{"steps":[]},
+    "then":{"base":{"least":{"secs":5,"nanos":0},"most":{"secs":5,"nanos":0}},"grows":{"times":2.0},"cap":{"secs":60,"nanos":0},
+    "jitter":"full","plus":{"secs":0,"nanos":0},"ceiling":null},"counted":"from-end","limits":{"attempts":null,"elapsed":null,"slow":null},
+    "reset":"on-open","connect":null,"rules":[],"hints":{"retry":null,"retry_after":"ignored"},"fallback":null,"requests":1}}]}"#;
 
 /// Builds a [`History`].
 #[derive(Debug, Clone)]

@@ -99,6 +99,8 @@ pub enum Cause {
     /// The profile ended the session: the server refused the resume, sent a fatal frame, or did not answer the opening
     /// in time. In the server's words, made safe.
     Declined(Box<str>),
+    /// The stream's body ended before it was whole.
+    Cut,
 }
 
 impl Cause {
@@ -117,6 +119,7 @@ impl Cause {
             Self::Io(_) => "io",
             Self::Herd => "herd",
             Self::Declined(_) => "declined",
+            Self::Cut => "cut",
         }
     }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use super::advice::{Candidate, Live, Proof};
 use super::{Look, pointers};
-use crate::client::dial::{Dialler, Stamps};
+use crate::client::dial::{Dialler, Due, Stamps};
 use crate::client::hide;
 use crate::error::Error;
 use crate::history::{AttemptOutcome, ClientId, Elapsed, Publication};
@@ -226,7 +226,10 @@ impl<'a, 'b> Trial<'a, 'b> {
         self.look.paper.write(&line)?;
         let (began, mut stamps) = (self.look.clock.now(), Stamps::default());
         let source = self.plan.source(CLIENT);
-        let dialled = self.dialler.dial(began, call, source, &mut stamps).await;
+        let dialled = self
+            .dialler
+            .dial(Due::at(began), call, source, &mut stamps)
+            .await;
         let opened = match dialled {
             Ok(opened) => opened,
             Err(outcome) => return Ok(Err(declined(&outcome))),

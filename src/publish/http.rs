@@ -157,7 +157,7 @@ impl Poster {
 
     async fn wire(&self) -> Result<Wire, AttemptOutcome> {
         let now = self.clock.now();
-        let stream = self.network.reach(&self.url, None, Some(now)).await?;
+        let stream = self.network.reach(&self.url, None, Some(now), None).await?;
         self.network.secure(stream, &self.url, Offer::Http1).await
     }
 

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use crate::error::Error;
-use crate::scenario::{Proxy, Scenario, Via};
+use crate::scenario::{Connect, Proxy, Scenario, Via};
 use crate::template::{Place, Template, Values};
 use crate::transport::network::Network;
 use crate::transport::proxy::Proxies;
@@ -27,7 +27,7 @@ pub fn load(scenario: &Scenario) -> Result<Arc<Network>, Error> {
     for login in proxies.logins() {
         secrets.add_login(&login);
     }
-    let network = Network::plain(connect.timeout)
+    let network = Network::plain(connect.timeout.unwrap_or(Connect::USUAL_TIMEOUT))
         .with_proxies(proxies)
         .with_secrets(secrets);
     // Reading hundreds of authorities is for those who need them; files that the user named are looked at in any case.

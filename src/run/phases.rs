@@ -260,7 +260,7 @@ fn return_limit(scenario: &Scenario, (gone, ready): (Elapsed, Option<Elapsed>)) 
     let ready = ready.filter(|ready| *ready > gone);
     let down = ready.map_or(scenario.outage.down, |ready| ready.since(gone));
     scenario.checks.reconnect_limit.unwrap_or_else(|| {
-        let policy = &scenario.policy.backoff;
-        patience::return_limit(policy, scenario.clients, down).unwrap_or(down + MARGIN)
+        let mix = &scenario.policy.mix;
+        patience::return_limit(mix, scenario.clients, down).unwrap_or(down + MARGIN)
     })
 }

@@ -115,12 +115,12 @@ pub(crate) fn header(
     repeat: &str,
     started_unix_us: u64,
 ) -> Result<Header, Error> {
-    let policy = serde_json::to_string(&scenario.policy.backoff)
+    let policy = serde_json::to_string(&scenario.policy.mix)
         .map_err(|e| Error::Broken(format!("the policy can't be written down: {e}")))?;
     let toml = scenario.masked().to_toml();
     let checks = &scenario.checks;
     let terms = Terms {
-        policy_name: scenario.policy.name.clone(),
+        policy_name: scenario.policy.mix.name(),
         policy,
         policy_source: scenario.policy.source,
         profile: scenario.connect.profile_name().into(),

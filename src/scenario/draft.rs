@@ -3,6 +3,7 @@
 //! Every value remembers where it came from, so that a refusal can name the line and key, or the flag. No default and no
 //! contradiction is known here (`scenario/resolve.rs`); what each key means stands in `scenario/init.toml`.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
@@ -11,7 +12,8 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::StopSignal;
-use super::words::{Attempts, Count, Ip, Peak, Rate, ResetOn, ShardOf, Share, Time};
+use super::words::{Attempts, Count, Form, Ip, Peak, Rate, ResetOn, ShardOf, Share, Time};
+use crate::backoff::{ConnectTimeout, Counted, Jitter, Rule, Slow, Window};
 use crate::error::Error;
 use crate::history::{DeliveryMode, IdKind, TriggerKind};
 use crate::profile::ProfileName;
@@ -69,7 +71,7 @@ pub struct Draft {
     pub(crate) target: TargetDraft,
     pub(crate) connect: ConnectDraft,
     pub(crate) profile: Slot<toml::Table>,
-    pub(crate) backoff: BackoffDraft,
+    pub(crate) client: ClientDraft,
     pub(crate) outage: OutageDraft,
     pub(crate) publish: PublishDraft,
     pub(crate) checks: ChecksDraft,
@@ -113,17 +115,56 @@ pub(crate) struct ConnectDraft {
     pub(crate) max_message: Slot<Count>,
 }
 
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
+pub(crate) struct ClientDraft {
+    pub(crate) backoff: BackoffDraft,
+}
+
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 pub(crate) struct BackoffDraft {
     pub(crate) preset: Slot<String>,
-    pub(crate) base: Slot<Time>,
+    pub(crate) mix: Slot<BTreeMap<String, Share>>,
+    pub(crate) kind: Slot<Kind>,
+    pub(crate) first: Slot<Vec<Form<Window>>>,
+    pub(crate) base: Slot<Form<Window>>,
     pub(crate) factor: Slot<f64>,
     pub(crate) cap: Slot<Time>,
     pub(crate) delay: Slot<Time>,
-    pub(crate) jitter: Slot<Share>,
+    pub(crate) jitter: Slot<Form<Jitter>>,
+    pub(crate) plus: Slot<Time>,
+    pub(crate) ceiling: Slot<Time>,
+    pub(crate) every: Slot<Form<Window>>,
+    pub(crate) stale: Slot<Time>,
+    pub(crate) beat: Slot<Time>,
+    pub(crate) counted: Slot<Counted>,
     pub(crate) max_attempts: Slot<Attempts>,
+    pub(crate) max_elapsed: Slot<Time>,
+    pub(crate) slow: Slot<Form<Slow>>,
     pub(crate) reset: Slot<ResetOn>,
+    pub(crate) connect_timeout: Slot<Form<ConnectTimeout>>,
+    pub(crate) rules: Slot<Vec<Form<Rule>>>,
+    pub(crate) retry: Slot<Time>,
+    pub(crate) retry_after: Slot<bool>,
+    pub(crate) fallback_within: Slot<Time>,
+    pub(crate) requests: Slot<Count>,
+}
+
+/// The form of a policy of the user's own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Kind {
+    /// `base x factor^n` up to the cap.
+    Exponential,
+    /// Always the same.
+    Fixed,
+    /// A list, then always the same.
+    Table,
+    /// `base x ln(n + 1)` up to the cap.
+    Logarithmic,
+    /// A free-running poll, then exponential.
+    Poll,
 }
 
 #[derive(Debug, Clone, Default, Deserialize)]

@@ -7,12 +7,15 @@ use std::time::Duration;
 
 use toml::Value;
 
+use super::draft::Kind;
+use super::resolve::raw;
 use super::template::{hidden, masked, masked_header};
 use super::{
     Checks, Connect, Credentials, Outage, Output, Policy, Proxy, Publish, Scenario, Server,
     Trigger, Via,
 };
-use crate::backoff::{Delay, Reset};
+use crate::backoff::rules::RetryAfter;
+use crate::backoff::{Backoff, Counted, First, Grows, Reset, presets};
 use crate::history::{PolicySource, Shard};
 use crate::profile::{ProfileName, Spec};
 use crate::transport::tls::Trust;
@@ -101,6 +104,18 @@ impl Page {
         self.put(key, humantime::format_duration(time).to_string());
     }
 
+    fn unlike<T: ToString + PartialEq>(&mut self, key: &str, value: Option<T>, known: Option<T>) {
+        if let (Some(value), true) = (&value, value != known) {
+            self.put(key, value.to_string());
+        }
+    }
+
+    fn time_unlike(&mut self, key: &str, time: Option<Duration>, known: Option<Duration>) {
+        if let (Some(time), true) = (time, time != known) {
+            self.time(key, time);
+        }
+    }
+
     fn maybe(&mut self, key: &str, value: Option<&str>) {
         if let Some(value) = value {
             self.put(key, value);
@@ -180,7 +195,7 @@ fn connect(page: &mut Page, connect: &Connect) {
         connect.source_ips.iter().map(ToString::to_string),
     );
     page.time("ramp", connect.ramp);
-    page.time("timeout", connect.timeout);
+    page.time_unlike("timeout", connect.timeout, None);
     page.put("max-message", connect.max_message as i64);
     if builtin.is_none() {
         page.0 += "\n";
@@ -234,46 +249,115 @@ fn policy(page: &mut Page, policy: &Policy) {
     if policy.source == PolicySource::Assumed {
         return;
     }
-    page.table("backoff");
-    page.put("preset", policy.name.as_str());
-    match &policy.backoff.delay {
-        Delay::FullJitter { base, factor, cap } => growth(page, *base, *factor, *cap),
-        Delay::Exponential {
-            base,
-            factor,
-            cap,
-            jitter,
-        } => {
-            growth(page, *base, *factor, *cap);
-            page.put("jitter", *jitter);
+    page.table("client.backoff");
+    match policy.mix.parts() {
+        [one] => one_policy(page, &one.name, &one.backoff),
+        several => {
+            let shares = several
+                .iter()
+                .map(|part| (part.name.clone(), Value::Float(part.share)));
+            page.put("mix", Value::Table(shares.collect()));
         }
-        Delay::Fixed { delay, jitter } => {
-            page.time("delay", *delay);
-            page.put("jitter", *jitter);
-        }
-        Delay::Immediate => {}
     }
-    match policy.backoff.max_attempts {
-        Some(max) => page.put("max-attempts", i64::from(max)),
+}
+
+/// A preset by its name, or the form of the user's own, and what differs from it.
+fn one_policy(page: &mut Page, name: &str, policy: &Backoff) {
+    let known = match presets::find(name) {
+        Some(preset) => {
+            page.put("preset", name);
+            (preset.policy)()
+        }
+        None => {
+            let (word, kind) = kind(policy);
+            page.put("kind", word);
+            raw(kind)
+        }
+    };
+    growth(page, policy, &known);
+    if policy.counted != known.counted {
+        page.put("counted", counted(policy.counted));
+    }
+    match policy.limits.attempts {
+        most if most == known.limits.attempts => {}
+        Some(most) => page.put("max-attempts", i64::from(most)),
         None => page.put("max-attempts", "unlimited"),
     }
-    match policy.backoff.reset {
-        Reset::OnOpen => page.put("reset", "open"),
-        Reset::AfterUptime(uptime) => page.time("reset", uptime),
+    if let Some(most) = policy.limits.elapsed {
+        page.time("max-elapsed", most);
+    }
+    page.unlike("slow", policy.limits.slow, known.limits.slow);
+    if policy.reset != known.reset {
+        page.put("reset", reset(policy.reset));
+    }
+    page.unlike("connect-timeout", policy.connect, known.connect);
+    if policy.rules != known.rules {
+        page.list("rules", policy.rules.iter().map(ToString::to_string));
+    }
+    page.time_unlike("retry", policy.hints.retry, known.hints.retry);
+    if policy.hints.retry_after != known.hints.retry_after {
+        page.put("retry-after", policy.hints.retry_after == RetryAfter::Added);
+    }
+    let within = |policy: &Backoff| policy.fallback.map(|fallback| fallback.within);
+    page.time_unlike("fallback-within", within(policy), within(&known));
+    if policy.requests != known.requests {
+        page.put("requests", i64::from(policy.requests));
     }
 }
 
-/// A policy as the `[backoff]` table of a scenario.
-pub(crate) fn backoff_table(named: &Policy) -> String {
-    let mut page = Page::default();
-    policy(&mut page, named);
-    page.0
+/// The form that a policy of the user's own has, with its word.
+fn kind(policy: &Backoff) -> (&'static str, Kind) {
+    match (&policy.first, policy.then.grows) {
+        (First::Poll(_), _) => ("poll", Kind::Poll),
+        (_, Grows::Log) => ("logarithmic", Kind::Logarithmic),
+        _ => ("exponential", Kind::Exponential),
+    }
 }
 
-fn growth(page: &mut Page, base: Duration, factor: f64, cap: Duration) {
-    page.time("base", base);
-    page.put("factor", factor);
-    page.time("cap", cap);
+fn counted(counted: Counted) -> &'static str {
+    match counted {
+        Counted::FromEnd => "from-end",
+        Counted::FromStart => "from-start",
+    }
+}
+
+fn reset(reset: Reset) -> String {
+    match reset {
+        Reset::OnOpen => "open".into(),
+        Reset::OnAck => "ack".into(),
+        Reset::AfterUptime(uptime) => humantime::format_duration(uptime).to_string(),
+        Reset::AfterQuiet(quiet) => format!("quiet {}", humantime::format_duration(quiet)),
+    }
+}
+
+fn growth(page: &mut Page, policy: &Backoff, known: &Backoff) {
+    match &policy.first {
+        first if *first == known.first => {}
+        First::Steps(steps) => page.list("first", steps.iter().map(ToString::to_string)),
+        First::Poll(poll) => {
+            page.put("every", poll.every.to_string());
+            page.time("stale", poll.stale);
+            page.time("beat", poll.beat);
+        }
+    }
+    let (then, known) = (&policy.then, &known.then);
+    if (then.base, then.grows, then.cap) != (known.base, known.grows, known.cap) {
+        match (then.grows, known.grows) {
+            (Grows::Times(1.0), Grows::Times(1.0)) => page.time("delay", then.base.least),
+            _ => {
+                page.put("base", then.base.to_string());
+                if let Grows::Times(factor) = then.grows {
+                    page.put("factor", factor);
+                }
+                page.time_unlike("cap", then.cap, None);
+            }
+        }
+    }
+    if then.jitter != known.jitter {
+        page.put("jitter", then.jitter.to_string());
+    }
+    page.time_unlike("plus", Some(then.plus), Some(known.plus));
+    page.time_unlike("ceiling", then.ceiling, known.ceiling);
 }
 
 fn outage(page: &mut Page, outage: &Outage) {

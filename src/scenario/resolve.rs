@@ -22,6 +22,7 @@ use crate::profile::Profile;
 use crate::report::Format;
 use server::Owner;
 
+pub(super) use policy::raw;
 pub(crate) use profile::templates;
 
 impl Draft {
@@ -141,7 +142,7 @@ impl Draft {
                 .map(|Ip(ip)| *ip)
                 .collect(),
             ramp: time(&draft.ramp, Duration::from_secs(2)),
-            timeout: self.positive(&draft.timeout, Duration::from_secs(10))?,
+            timeout: self.limit(&draft.timeout)?,
             max_message: self.count(&draft.max_message, 1..=1 << 30, 1 << 20)? as usize,
         })
     }

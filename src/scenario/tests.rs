@@ -61,7 +61,7 @@ fn the_defaults_are_those_of_the_contract() {
     timeout = "10s"
     max-message = 1048576
 
-    [backoff]
+    [client.backoff]
     preset = "full-jitter"
     base = "5s"
     factor = 2.0
@@ -118,7 +118,7 @@ fn the_file_that_init_writes_loads_to_the_defaults() {
 #[test]
 fn the_file_that_init_writes_has_every_key() {
     let tables = [
-        "", "target", "connect", "backoff", "outage", "publish", "checks", "output",
+        "", "target", "connect", "client", "outage", "publish", "checks", "output",
     ];
     for table in tables {
         let header = if table.is_empty() {
@@ -158,12 +158,12 @@ fn a_resolved_scenario_renders_to_toml_that_loads_to_the_same() {
         "[target]\nurl = \"ws://h/live?token={env:T}\"",
         "[target]\nserver-cmd = '''./server \"{port}\" '\\n' '''\n[publish]\ncmd = \"kcat\"\nrate = \"0.3/s\"",
         "[target]\nserver-cmd = \"x\"\nstop-signal = \"KILL\"\n[publish]\nurl = \"http://h/\"\nheaders = [\"A: b\"]\nbody = \"\"\"{\n\"n\":{seq}}\"\"\"\nidempotent = true\nanswer-position = \"/at\"",
-        "[target]\nurl = \"ws://h\"\n[outage]\ncommand = \"restart\"\ncommand-limit = \"3s\"\noutages = 5\n[backoff]\nreset = \"5s\"",
+        "[target]\nurl = \"ws://h\"\n[outage]\ncommand = \"restart\"\ncommand-limit = \"3s\"\noutages = 5\n[client.backoff]\nreset = \"5s\"",
         "[target]\nurl = \"ws://h\"\n[outage]\nwait-limit = \"1h\"\nquiet-period = \"1500ms\"\n[checks]\ndelivery = \"agreement\"\nmax-recovery = \"1s\"\nreconnect-limit = \"90s\"\nmax-peak = \"33.3%/250ms\"",
-        "[backoff]\npreset = \"exponential-25\"\nmax-attempts = \"unlimited\"\njitter = 0.1",
-        "[backoff]\npreset = \"exponential\"\nbase = \"500ms\"\nfactor = 1.5\ncap = \"20s\"\nmax-attempts = 3",
-        "[backoff]\npreset = \"fixed\"\ndelay = \"2s\"\njitter = \"10%\"",
-        "[backoff]\npreset = \"immediate\"",
+        "[client.backoff]\npreset = \"exponential-25\"\nmax-attempts = \"unlimited\"\njitter = 0.1",
+        "[client.backoff]\npreset = \"exponential\"\nbase = \"500ms\"\nfactor = 1.5\ncap = \"20s\"\nmax-attempts = 3",
+        "[client.backoff]\npreset = \"fixed\"\ndelay = \"2s\"\njitter = \"10%\"",
+        "[client.backoff]\npreset = \"immediate\"",
         "[connect]\nheaders = [\"X: 1\"]\nbearer = \"{env:T}\"\nsubprotocols = [\"a\"]\ncacert = \"c\"\ncert = \"d\"\nproxy = \"none\"\nsource-ips = [\"127.0.0.2\", \"::1\"]\nseq = \"/n\"\nids = \"integer\"\ncontiguous = true\nmax-message = \"1k\"\n[output]\ndir = \"out\"\nformats = []",
     ];
     for file in files {
@@ -215,7 +215,7 @@ fn a_target_of_the_users_has_other_defaults() {
             grace: Duration::from_secs(10)
         }
     );
-    let named = loaded("[target]\nserver-cmd = \"x\"\n[backoff]\npreset = \"full-jitter\"");
+    let named = loaded("[target]\nserver-cmd = \"x\"\n[client.backoff]\npreset = \"full-jitter\"");
     assert_eq!(named.policy.source, PolicySource::Named);
 }
 
@@ -275,15 +275,15 @@ fn every_refusal_names_line_and_key_and_what_would_be_right() {
         "[connect]\nids = \"opaque\"\ncontiguous = true",
         "[connect]\ntimeout = \"0s\"",
         "[connect]\nmax-message = 0",
-        "[backoff]\npreset = \"ful-jitter\"",
-        "[backoff]\npreset = \"zigzag\"",
-        "[backoff]\npreset = \"fixed\"\nbase = \"1s\"",
-        "[backoff]\npreset = \"exponential\"\njitter = 1.5",
-        "[backoff]\nfactor = 0.5",
-        "[backoff]\nfactor = nan",
-        "[backoff]\nbase = \"2m\"",
-        "[backoff]\nmax-attempts = 0",
-        "[backoff]\nreset = \"close\"",
+        "[client.backoff]\npreset = \"ful-jitter\"",
+        "[client.backoff]\npreset = \"zigzag\"",
+        "[client.backoff]\npreset = \"fixed\"\nbase = \"1s\"",
+        "[client.backoff]\npreset = \"exponential\"\njitter = 1.5",
+        "[client.backoff]\nfactor = 0.5",
+        "[client.backoff]\nfactor = nan",
+        "[client.backoff]\nbase = \"2m\"",
+        "[client.backoff]\nmax-attempts = 0",
+        "[client.backoff]\nreset = \"close\"",
         "[outage]\ntrigger = \"cut\"",
         "[outage]\ntrigger = \"wait\"",
         "[outage]\ncommand = \"restart\"",
@@ -322,8 +322,8 @@ fn every_refusal_names_line_and_key_and_what_would_be_right() {
     deploy.toml:2: shard: 3 clients can't fill 4 shards; use fewer shards or more clients
     deploy.toml:2: shard: each shard would start a server of its own; start one yourself and give all of them its --target
     deploy.toml:1: name: it becomes part of a directory's name; use letters, digits, '-', '_' and '.'
-    deploy.toml:1: cliens: unknown field `cliens`, expected one of `name`, `clients`, `seed`, `shard`, `target`, `connect`, `profile`, `backoff`, `outage`, `publish`, `checks`, `output`
-    deploy.toml:1: targt: unknown field `targt`, expected one of `name`, `clients`, `seed`, `shard`, `target`, `connect`, `profile`, `backoff`, `outage`, `publish`, `checks`, `output`
+    deploy.toml:1: cliens: unknown field `cliens`, expected one of `name`, `clients`, `seed`, `shard`, `target`, `connect`, `profile`, `client`, `outage`, `publish`, `checks`, `output`
+    deploy.toml:1: targt: unknown field `targt`, expected one of `name`, `clients`, `seed`, `shard`, `target`, `connect`, `profile`, `client`, `outage`, `publish`, `checks`, `output`
     deploy.toml:2: target.url: invalid type: integer `5`, expected a string
     deploy.toml:2: target.url: not an address; write ws://host:port/path
     deploy.toml:2: target.url: the profile sse speaks over an event stream; give the target's http:// address, or another profile (herd list profiles)
@@ -352,15 +352,15 @@ fn every_refusal_names_line_and_key_and_what_would_be_right() {
     deploy.toml:3: connect.contiguous: only integers can be without holes; say ids = "integer", or leave it out
     deploy.toml:2: connect.timeout: no time at all is left; use more than 0s
     deploy.toml:2: connect.max-message: 0 is out of range; use 1 to 1073741824
-    deploy.toml:2: backoff.preset: unknown preset "ful-jitter"; did you mean full-jitter? herd list presets shows all
-    deploy.toml:2: backoff.preset: unknown preset "zigzag"; herd list presets shows all
-    deploy.toml:3: backoff.base: the preset fixed has no such number; leave it out
-    deploy.toml:3: backoff.jitter: 1.5 is not a share; write "0%" to "100%", or 0 to 1 such as 0.75
-    deploy.toml:2: backoff.factor: 0.5 would not back off; use 1 or more
-    deploy.toml:2: backoff.factor: NaN would not back off; use 1 or more
-    deploy.toml:2: backoff.base: the base, 2m, is longer than the cap, 1m; raise the cap
-    deploy.toml:2: backoff.max-attempts: 0 is not a number of attempts; write 1 or more, or "unlimited"
-    deploy.toml:2: backoff.reset: "close": write "open", or a minimum uptime such as "5s"
+    deploy.toml:2: client.backoff.preset: unknown preset "ful-jitter"; did you mean full-jitter? herd list presets shows all
+    deploy.toml:2: client.backoff.preset: unknown preset "zigzag"; herd list presets shows all
+    deploy.toml:3: client.backoff.base: the preset fixed has no such number; leave it out
+    deploy.toml:3: client.backoff.jitter: 1.5 is not a share; write "0%" to "100%", or 0 to 1 such as 0.75
+    deploy.toml:2: client.backoff.factor: 0.5 would not back off; use 1 or more
+    deploy.toml:2: client.backoff.factor: NaN would not back off; use 1 or more
+    deploy.toml:2: client.backoff.base: the base, 2m, is longer than the cap, 1m; raise the cap
+    deploy.toml:2: client.backoff.max-attempts: 0 is not a number of attempts; write 1 or more, or "unlimited"
+    deploy.toml:2: client.backoff.reset: "close": write "open", or a minimum uptime such as "5s"
     deploy.toml:2: outage.trigger: unknown variant `cut`, expected one of `child`, `command`, `wait`
     deploy.toml:2: outage.trigger: herd restarts its own server itself; this is for somebody else's, so name it with --target
     deploy.toml:2: outage.command: herd restarts its own server itself; this is for somebody else's, so name it with --target

@@ -5,6 +5,7 @@
 
 use std::fmt;
 use std::net::IpAddr;
+use std::str::FromStr;
 use std::time::Duration;
 
 use serde::Deserialize;
@@ -224,7 +225,23 @@ impl TryFrom<Word> for Attempts {
     }
 }
 
-/// What sets the attempt count back: `"open"`, or a connection that stayed open this long.
+/// A form of the policies' own, by its text; a plain number is read as its text is.
+#[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
+#[serde(try_from = "Word", bound = "T: FromStr<Err = String>")]
+pub(crate) struct Form<T>(pub(crate) T);
+
+impl<T: FromStr<Err = String>> TryFrom<Word> for Form<T> {
+    type Error = String;
+    fn try_from(word: Word) -> Result<Self, String> {
+        let text = match word {
+            Word::Text(text) => text,
+            other => other.to_string(),
+        };
+        text.parse().map(Self)
+    }
+}
+
+/// What sets the attempt count back: `"open"`, `"ack"`, `"quiet 1m"`, or a connection that stayed open this long.
 #[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
 #[serde(try_from = "Word")]
 pub(crate) struct ResetOn(pub(crate) Reset);
@@ -232,14 +249,19 @@ pub(crate) struct ResetOn(pub(crate) Reset);
 impl TryFrom<Word> for ResetOn {
     type Error = String;
     fn try_from(word: Word) -> Result<Self, String> {
-        if word == Word::Text("open".into()) {
-            return Ok(Self(Reset::OnOpen));
-        }
-        let refused = format!("{word}: write \"open\", or a minimum uptime such as \"5s\"");
-        match Time::try_from(word) {
-            Ok(Time(uptime)) => Ok(Self(Reset::AfterUptime(uptime))),
-            Err(_) => Err(refused),
-        }
+        let refused = format!(
+            "{word}: write \"open\", \"ack\", a minimum uptime such as \"5s\", or \"quiet 1m\""
+        );
+        let reset = match &word {
+            Word::Text(text) if text == "open" => Some(Reset::OnOpen),
+            Word::Text(text) if text == "ack" => Some(Reset::OnAck),
+            Word::Text(text) => match text.strip_prefix("quiet ") {
+                Some(quiet) => word_time(quiet).map(Reset::AfterQuiet),
+                None => word_time(text).map(Reset::AfterUptime),
+            },
+            _ => None,
+        };
+        reset.map(Self).ok_or(refused)
     }
 }
 

@@ -14,7 +14,7 @@ impl World<'_> {
                     let stored = self.model.stored(place);
                     let number = self.publisher.number(stored.seq);
                     let seen = self.table.conflict(stored, number);
-                    self.peers[client].receipt(at, seen, &self.setup.backoff);
+                    self.peers[client].receipt(at, seen);
                 }
                 Frame::Cut(place) => {
                     let text = format!(r#"{{"id":"{}","type":"#, self.model.stored(place).id);
@@ -24,7 +24,7 @@ impl World<'_> {
                     let stored = self.model.stored(place);
                     let number = self.publisher.number(stored.seq);
                     let seen = self.table.again(stored, number);
-                    self.peers[client].receipt(at, seen, &self.setup.backoff);
+                    self.peers[client].receipt(at, seen);
                 }
                 Frame::CaughtUp => self.peers[client].marker(at),
                 Frame::Reset(id) => {
@@ -34,7 +34,7 @@ impl World<'_> {
                     let covered = stored
                         .filter(|stored| stored.id <= id)
                         .map(|stored| publisher.number(stored.seq));
-                    self.peers[client].reset(at, event, id, covered, &self.setup.backoff);
+                    self.peers[client].reset(at, event, id, covered);
                 }
             }
         }
@@ -45,7 +45,7 @@ impl World<'_> {
         let number = self.publisher.number(stored.seq);
         let seen = self.table.seen(place, stored, number);
         let peer = &mut self.peers[client];
-        let first = peer.receipt(at, seen, &self.setup.backoff);
+        let first = peer.receipt(at, seen);
         match self.phase {
             Phase::Priming if first => {
                 self.priming.resize(self.model.len(), 0);

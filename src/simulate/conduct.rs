@@ -8,14 +8,11 @@ use std::time::Duration;
 use super::Setup;
 use super::peer::{Link, Peer};
 use super::world::{Step, World};
-use crate::backoff::patience::{MARGIN, SILENCE, TAIL};
+use crate::backoff::patience::{self, MARGIN, SILENCE, TAIL};
 use crate::history::{Cause, Elapsed, Mark};
 
 /// How often the conductor looks.
 const LOOK: Duration = Duration::from_millis(50);
-
-/// After so many doublings every window is at its cap.
-const WINDOWS: u32 = 32;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Phase {
@@ -91,7 +88,7 @@ impl World<'_> {
         for client in 0..self.peers.len() {
             let peer = &mut self.peers[client];
             if matches!(peer.link, Link::Open { since } if since < trigger) {
-                let dial = peer.closed(now, Cause::HalfOpen, &self.setup.backoff);
+                let dial = peer.closed(now, Cause::HalfOpen);
                 self.schedule(client, dial);
             }
         }
@@ -105,14 +102,14 @@ impl World<'_> {
     }
 
     /// Caught up, gone for good, or past its limit; a socket from before the trigger is none of these.
-    fn is_settled(&self, now: Elapsed, trigger: Elapsed, peer: &Peer) -> bool {
+    fn is_settled(&self, now: Elapsed, trigger: Elapsed, peer: &Peer<'_>) -> bool {
         match peer.link {
             Link::Open { since } if since < trigger => now.since(trigger) > self.reconnect_limit(),
             _ => peer.is_caught_up() || self.is_past_limit(now, peer),
         }
     }
 
-    fn is_past_limit(&self, now: Elapsed, peer: &Peer) -> bool {
+    fn is_past_limit(&self, now: Elapsed, peer: &Peer<'_>) -> bool {
         match (peer.link, peer.dropped) {
             (Link::Gone, _) => true,
             (Link::Open { since }, _) => {
@@ -134,7 +131,7 @@ impl World<'_> {
 
     /// All pairs are in, or past their limits; an answer that is still out counts as long as there is somebody to tell.
     fn is_over(&self, now: Elapsed) -> bool {
-        let over = |peer: &Peer| {
+        let over = |peer: &Peer<'_>| {
             let has_all = || peer.is_open() && self.publisher.promised().all(|n| peer.has(n));
             self.is_past_limit(now, peer) || (self.publisher.is_idle() && has_all())
         };
@@ -143,10 +140,10 @@ impl World<'_> {
 }
 
 /// How long the conductor waits for a client that is away: its last dial may just have been refused when the server
-/// came back, so the longest window and what the judge grants beside (rule 6 of judgement) are enough for all.
+/// came back, so the longest wait and what the judge grants beside (rule 6 of judgement) are enough for all.
 pub(super) fn reconnect_limit(setup: &Setup) -> Duration {
-    let windows = (0..WINDOWS).filter_map(|n| setup.backoff.window(n));
-    let longest = windows.map(|w| w.most).max().unwrap_or_default();
-    let derived = setup.down + longest + MARGIN;
+    let latest = setup.mix.parts().iter();
+    let latest = latest.map(|part| patience::latest(&part.backoff, setup.down));
+    let derived = latest.max().unwrap_or(setup.down) + MARGIN;
     setup.terms.reconnect_limit.unwrap_or(derived)
 }

@@ -5,6 +5,7 @@
 use std::time::Duration;
 
 use crate::backoff::{Address, Backoff};
+use crate::client::ending;
 use crate::client::machine::{Action, Dial, Input, Machine};
 use crate::history::record::Recorder;
 use crate::history::{
@@ -12,6 +13,7 @@ use crate::history::{
 };
 
 use super::Setup;
+use crate::profile::Transport;
 
 /// Keeps the network's draws apart from the clients'.
 const SALT: u64 = 0x6e65_7477_6f72_6b21;
@@ -41,9 +43,10 @@ pub(super) struct Seen {
 }
 
 #[derive(Debug)]
-pub(super) struct Peer {
+pub(super) struct Peer<'a> {
     id: ClientId,
     machine: Machine,
+    policy: &'a Backoff,
     recorder: Recorder,
     ids: IdKind,
     /// What a message takes one way. It is constant, so a link never reorders.
@@ -64,8 +67,8 @@ pub(super) struct Peer {
     unread: u32,
 }
 
-impl Peer {
-    pub(super) fn new(setup: &Setup, id: ClientId) -> Self {
+impl<'a> Peer<'a> {
+    pub(super) fn new(setup: &'a Setup, id: ClientId) -> Self {
         let random = Address {
             seed: setup.seed ^ SALT,
             client: id.0,
@@ -76,6 +79,7 @@ impl Peer {
         Self {
             id,
             machine: Machine::new(id, setup.seed),
+            policy: setup.mix.of(id.0),
             recorder: Recorder::default(),
             ids: setup.terms.ids,
             latency: setup.latency.at(random),
@@ -84,6 +88,7 @@ impl Peer {
                 due: Elapsed::ZERO,
                 attempt: 0,
                 cursor: None,
+                timeout: None,
             },
             dials: 0,
             cursor: 0,
@@ -114,42 +119,42 @@ impl Peer {
     }
 
     /// Begins; the dial to make.
-    pub(super) fn start(&mut self, due: Elapsed, policy: &Backoff) -> Option<Dial> {
-        let action = self.machine.on(Elapsed::ZERO, Input::Start { due }, policy);
+    pub(super) fn start(&mut self, due: Elapsed) -> Option<Dial> {
+        let action = self
+            .machine
+            .on(Elapsed::ZERO, Input::Start { due }, self.policy);
         self.follow(Elapsed::ZERO, action)
     }
 
     /// The dial ended otherwise than open; the next one.
-    pub(super) fn failed(
-        &mut self,
-        at: Elapsed,
-        outcome: AttemptOutcome,
-        policy: &Backoff,
-    ) -> Option<Dial> {
+    pub(super) fn failed(&mut self, at: Elapsed, outcome: AttemptOutcome) -> Option<Dial> {
+        let ending = ending::of_dial(&outcome);
         self.attempt(at, outcome);
-        let action = self.machine.on(at, Input::Failed, policy);
+        let action = self.machine.on(at, Input::Failed { ending }, self.policy);
         self.follow(at, action)
     }
 
     /// The dial ended open. It is caught up once it has number `need`.
-    pub(super) fn opened(&mut self, at: Elapsed, need: Option<usize>, policy: &Backoff) {
+    pub(super) fn opened(&mut self, at: Elapsed, need: Option<usize>) {
         self.attempt(at, AttemptOutcome::Opened);
-        self.machine.on(at, Input::Opened, policy);
+        self.machine.on(at, Input::Opened, self.policy);
+        self.machine.on(at, Input::Acknowledged, self.policy);
         self.link = Link::Open { since: at };
         self.need = need.filter(|&n| !self.have.holds(n));
         self.dropped = None;
     }
 
     /// The connection ended; the next dial.
-    pub(super) fn closed(&mut self, at: Elapsed, cause: Cause, policy: &Backoff) -> Option<Dial> {
+    pub(super) fn closed(&mut self, at: Elapsed, cause: Cause) -> Option<Dial> {
+        let ending = ending::of_session(&cause, Transport::Ws);
         self.recorder.closed(at, cause);
         self.dropped = Some(at);
-        let action = self.machine.on(at, Input::Closed, policy);
+        let action = self.machine.on(at, Input::Closed { ending }, self.policy);
         self.follow(at, action)
     }
 
     /// An event arrived; whether it is the first with its number.
-    pub(super) fn receipt(&mut self, at: Elapsed, seen: Seen, policy: &Backoff) -> bool {
+    pub(super) fn receipt(&mut self, at: Elapsed, seen: Seen) -> bool {
         self.recorder.receipt(at, seen.event);
         let supersedes = self.ids == IdKind::Opaque || seen.id > self.cursor;
         if supersedes {
@@ -159,7 +164,7 @@ impl Peer {
             event: seen.event,
             supersedes,
         };
-        self.machine.on(at, input, policy);
+        self.machine.on(at, input, self.policy);
         self.heard = at;
         if self.need == Some(seen.number) {
             self.need = None;
@@ -174,10 +179,9 @@ impl Peer {
         event: EventIx,
         id: u64,
         covered: impl Iterator<Item = usize>,
-        policy: &Backoff,
     ) {
         self.recorder.reset(at, event);
-        self.machine.on(at, Input::Reset { event }, policy);
+        self.machine.on(at, Input::Reset { event }, self.policy);
         self.cursor = id;
         self.heard = at;
         self.need = None;

@@ -62,7 +62,7 @@ pub(super) struct World<'a> {
     pub(super) history: History,
     pub(super) queue: Queue<Step>,
     pub(super) model: Model,
-    pub(super) peers: Vec<Peer>,
+    pub(super) peers: Vec<Peer<'a>>,
     pub(super) publisher: Publisher,
     pub(super) phase: Phase,
     /// The probe succeeded since the last trigger.
@@ -113,7 +113,7 @@ impl<'a> World<'a> {
     pub(super) fn run(mut self) -> (History, Ledger) {
         for client in 0..self.peers.len() {
             let due = Elapsed::from(self.setup.ramp * client as u32 / self.setup.clients);
-            let dial = self.peers[client].start(due, &self.setup.backoff);
+            let dial = self.peers[client].start(due);
             self.schedule(client, dial);
         }
         self.queue.push(self.publisher.due(), Step::Due);
@@ -198,7 +198,7 @@ impl<'a> World<'a> {
             let turn = self.model.accept(back + peer.latency);
             self.queue.push(turn, Step::Upgrade { client, dial });
         } else {
-            let dial = peer.failed(back, AttemptOutcome::Refused, &self.setup.backoff);
+            let dial = peer.failed(back, AttemptOutcome::Refused);
             self.schedule(client, dial);
         }
     }
@@ -206,7 +206,7 @@ impl<'a> World<'a> {
     /// The server subscribes before it answers, so what it sends at once arrives with the answer.
     fn upgrade(&mut self, now: Elapsed, client: usize) {
         let welcome = self.model.welcome(now, client);
-        let (setup, peer) = (self.setup, &mut self.peers[client]);
+        let peer = &mut self.peers[client];
         let at = now + peer.latency;
         let dial = match welcome {
             Welcome::Unavailable => {
@@ -214,7 +214,7 @@ impl<'a> World<'a> {
                     status: Some(503),
                     why: "service unavailable".into(),
                 };
-                peer.failed(at, outcome, &setup.backoff)
+                peer.failed(at, outcome)
             }
             Welcome::OpenAndClose => {
                 let cause = Cause::Close {
@@ -222,15 +222,15 @@ impl<'a> World<'a> {
                     reason: "try again later".into(),
                 };
                 let dropped = peer.dropped;
-                peer.opened(at, None, &setup.backoff);
-                let dial = peer.closed(at + REAP, cause, &setup.backoff);
+                peer.opened(at, None);
+                let dial = peer.closed(at + REAP, cause);
                 // It was not back, so it is away since its drop (rule 1 of judgement).
                 peer.dropped = dropped;
                 dial
             }
             Welcome::Open => {
                 let need = self.publisher.answered_before(peer.dial.due);
-                peer.opened(at, need, &setup.backoff);
+                peer.opened(at, need);
                 let cursor = peer.cursor();
                 let mut frames = std::mem::take(&mut self.frames);
                 self.model.subscribe(client, cursor, &mut frames);
@@ -309,15 +309,13 @@ impl<'a> World<'a> {
             let news = now + peer.latency;
             let dial = match peer.link {
                 Link::Open { .. } if self.model.leaves_open(client) => None,
-                Link::Open { since } => {
-                    peer.closed(news.max(since), Cause::Reset, &self.setup.backoff)
-                }
+                Link::Open { since } => peer.closed(news.max(since), Cause::Reset),
                 Link::Connected { at } => {
                     let outcome = AttemptOutcome::Handshake {
                         status: None,
                         why: "connection reset".into(),
                     };
-                    peer.failed(news.max(at), outcome, &self.setup.backoff)
+                    peer.failed(news.max(at), outcome)
                 }
                 Link::Away | Link::Gone => None,
             };
@@ -338,7 +336,7 @@ impl<'a> World<'a> {
     fn end(mut self, at: Elapsed) -> (History, Ledger) {
         self.mark(at, Mark::End(End::Complete));
         let shard = self.setup.shard;
-        let held = |(k, _): &(u32, Peer)| shard.holds(ClientId(*k));
+        let held = |(k, _): &(u32, Peer<'_>)| shard.holds(ClientId(*k));
         for (_, peer) in (1..).zip(self.peers).filter(held) {
             peer.end(at, &mut self.history.clients);
         }

@@ -138,7 +138,7 @@ impl Probe {
         // Asked afresh: a server that comes back may have moved.
         let stream = self
             .network
-            .reach(&self.url, None, None)
+            .reach(&self.url, None, None, None)
             .await
             .map_err(failed)?;
         if self.question == Question::Connect {

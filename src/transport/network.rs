@@ -95,7 +95,7 @@ impl Network {
     }
 
     /// A TCP connection to a URL's host, directly or through its proxy. Names are looked up once a second as `now` tells
-    /// it, or afresh where there is no `now`.
+    /// it, or afresh where there is no `now`. A connect may take as long as `limit`, or as long as usual.
     ///
     /// # Errors
     /// As of [`tcp::connect`]; [`AttemptOutcome::Local`] where the name has no address; [`AttemptOutcome::Handshake`]
@@ -105,7 +105,9 @@ impl Network {
         url: &Url,
         source: Option<IpAddr>,
         now: Option<Elapsed>,
+        limit: Option<Duration>,
     ) -> Result<TcpStream, AttemptOutcome> {
+        let limit = limit.unwrap_or(self.timeout);
         let proxy = self.proxies.of(url);
         let peer = proxy.map_or(url, |proxy| proxy.url());
         let addresses = match now {
@@ -119,7 +121,7 @@ impl Network {
             };
             local(&format!("{who} can't be resolved: {e}"))
         })?;
-        let stream = tcp::connect(&addresses, source, self.timeout).await;
+        let stream = tcp::connect(&addresses, source, limit).await;
         let Some(proxy) = proxy else {
             return stream;
         };
@@ -129,7 +131,7 @@ impl Network {
             AttemptOutcome::Timeout => proxy.failed("doesn't answer a TCP connect"),
             other => other,
         })?;
-        timeout(self.timeout, proxy.tunnel(stream, url))
+        timeout(limit, proxy.tunnel(stream, url))
             .await
             .unwrap_or_else(|_| Err(proxy.failed("doesn't answer CONNECT")))
     }

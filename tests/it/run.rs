@@ -44,7 +44,7 @@ clients = 24
 seed = 11
 [connect]
 ramp = "300ms"
-[backoff]
+[client.backoff]
 preset = "full-jitter"
 base = "2s"
 cap = "8s"
@@ -67,7 +67,7 @@ clients = 24
 seed = 11
 [connect]
 ramp = "300ms"
-[backoff]
+[client.backoff]
 preset = "immediate"
 [outage]
 down = "300ms"

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use herd::backoff::{Address, Backoff, Delay, Preset, Reset, Window};
+use herd::backoff::{Address, Ask, Backoff, Growth, Mix, Window, presets};
 use herd::check::{self, Check, Outcome};
 use herd::history::{
     AttemptOutcome, Cause, Client, Elapsed, End, Entry, Event, Fate, History, Mark, Publication,
@@ -150,9 +150,11 @@ fn the_same_seed_gives_the_same_history_and_another_one_another() {
 /// The delay of (client, drop, attempt) is the one that anybody else computes from the same address.
 #[test]
 fn the_delays_are_those_of_their_addresses() {
-    for preset in [Preset::FullJitter, Preset::Exponential25] {
+    for preset in ["full-jitter", "exponential-25", "phoenix", "centrifuge"] {
+        let preset = presets::find(preset).unwrap();
+        let policy = (preset.policy)();
         let setup = Setup {
-            backoff: preset.backoff(),
+            mix: preset.mix(),
             outages: 2,
             ..Setup::new(30, 11)
         };
@@ -162,15 +164,18 @@ fn the_delays_are_those_of_their_addresses() {
             let (mut drop, mut since, mut sessions) = (0, Elapsed::ZERO, client.sessions.iter());
             for dial in &client.attempts {
                 if drop > 0 {
-                    let random = Address {
-                        seed: setup.seed,
-                        client: client.id.0,
-                        drop,
+                    let delay = policy.delay(&Ask {
                         attempt: dial.attempt,
-                    }
-                    .random();
-                    let delay = setup.backoff.delay(dial.attempt, random);
-                    assert_eq!(Some(dial.due.since(since)), delay);
+                        previous: None,
+                        base: None,
+                        address: Address {
+                            seed: setup.seed,
+                            client: client.id.0,
+                            drop,
+                            attempt: dial.attempt,
+                        },
+                    });
+                    assert_eq!(dial.due.since(since), delay);
                     drawn += 1;
                 }
                 since = dial.ended;
@@ -270,15 +275,10 @@ fn an_unknown_publication_is_not_sent_again_unasked() {
 /// A policy that gives up while the server is still down.
 #[test]
 fn clients_that_give_up_end_the_run() {
+    let mut policy = Backoff::new(Vec::new(), Growth::fixed(Duration::from_millis(100)));
+    policy.limits.attempts = Some(3);
     let setup = Setup {
-        backoff: Backoff {
-            delay: Delay::Fixed {
-                delay: Duration::from_millis(100),
-                jitter: 0.0,
-            },
-            max_attempts: Some(3),
-            reset: Reset::OnOpen,
-        },
+        mix: Mix::one("three times", policy),
         ..Setup::new(10, 1)
     };
     let history = simulate::run(&setup);

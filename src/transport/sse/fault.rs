@@ -15,10 +15,10 @@ pub(super) fn cause(error: &hyper::Error) -> Cause {
     match io_error(error) {
         Some(e) if is_reset(e) => Cause::Reset,
         // A chunked body without its last chunk, one shorter than announced, TLS without a goodbye.
-        Some(e) if e.kind() == io::ErrorKind::UnexpectedEof => Cause::Eof,
+        Some(e) if e.kind() == io::ErrorKind::UnexpectedEof => Cause::Cut,
         Some(e) if is_nonsense(e) => Cause::Protocol(text(error)),
         Some(e) => Cause::Io(safe(e.to_string().as_bytes(), TEXT)),
-        None if error.is_incomplete_message() => Cause::Eof,
+        None if error.is_incomplete_message() => Cause::Cut,
         None => Cause::Protocol(text(error)),
     }
 }

@@ -1,7 +1,7 @@
 //! Cursors, records, and the conductor's view.
 
 use futures::{SinkExt, StreamExt};
-use herd::backoff::Preset;
+use herd::backoff::presets;
 use herd::client::Status;
 use herd::history::{AttemptOutcome, Cause, Client, ClientEvent, Elapsed, IdKind, Seq};
 use herd::scenario::{Scenario, Via};
@@ -59,7 +59,7 @@ async fn resumed_by(
     let retry = move |s: &mut Scenario| {
         s.connect.ids = ids_are;
         s.publish.via = via;
-        s.policy.backoff = retries(sessions.len() as u32 - 1);
+        s.policy.mix = retries(sessions.len() as u32 - 1);
     };
     let (_, client) = run(retry, move |mut stream: TcpStream| {
         let messages = sessions[turn.fetch_add(1, std::sync::atomic::Ordering::SeqCst)];
@@ -191,7 +191,7 @@ async fn the_conductor_sees_progress_cuts_a_half_open_session_and_stops() {
     let (listener, address) = listen().await;
     let mut closes = keep(listener);
     let mut scenario = scenario(address);
-    scenario.policy.backoff = retries(3);
+    scenario.policy.mix = retries(3);
     let crew = crew(&scenario);
     let clients = crew.launch(Elapsed::ZERO);
     let handle = crew.handles()[0].clone();
@@ -253,7 +253,7 @@ async fn many_clients_share_one_table() {
     let _closes = keep(listener);
     let mut scenario = scenario(address);
     scenario.clients = 50;
-    scenario.policy.backoff = Preset::FullJitter.backoff();
+    scenario.policy.mix = presets::find(presets::DEFAULT).unwrap().mix();
     let crew = crew(&scenario);
     let clients = crew.launch(Elapsed::ZERO);
     until("all events", || crew.counts().receipts == 50).await;

@@ -41,7 +41,7 @@ async fn a_connect_without_an_answer_times_out() {
         filling.push(stream.unwrap());
     }
     let mut scenario = scenario(address);
-    scenario.connect.timeout = Duration::from_millis(100);
+    scenario.connect.timeout = Some(Duration::from_millis(100));
     let crew = crew(&scenario);
     crew.launch(Elapsed::ZERO).join_all().await;
     let attempt = recorded(&crew).1.attempts.remove(0);
@@ -103,7 +103,7 @@ async fn every_answer_that_is_no_websocket_fails_the_handshake() {
 #[tokio::test]
 async fn a_handshake_without_an_end_times_out() {
     for answer in ["", "HTTP/1.1 101 Switching Protocols\r\n"] {
-        let short = |s: &mut Scenario| s.connect.timeout = Duration::from_millis(100);
+        let short = |s: &mut Scenario| s.connect.timeout = Some(Duration::from_millis(100));
         let (_, client) = run(short, move |mut stream: TcpStream| async move {
             stream.write_all(answer.as_bytes()).await.unwrap();
             tokio::spawn(async move {

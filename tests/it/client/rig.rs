@@ -1,6 +1,6 @@
 //! A scenario of one client, its record, and what the misbehaving servers have in common.
 
-use herd::backoff::{Backoff, Delay, Reset};
+use herd::backoff::{self, Backoff, Mix, Reset};
 use herd::client::{Crew, OwnNumbers};
 use herd::clock::Clock;
 use herd::history::record::Growth;
@@ -53,12 +53,11 @@ pub(crate) fn scenario(address: SocketAddr) -> Scenario {
             proxy: Default::default(),
             source_ips: vec![],
             ramp: Duration::ZERO,
-            timeout: PATIENCE,
+            timeout: Some(PATIENCE),
             max_message: 1 << 16,
         },
         policy: Policy {
-            name: "once".into(),
-            backoff: retries(0),
+            mix: retries(0),
             source: PolicySource::Named,
         },
         outage: Outage {
@@ -95,15 +94,11 @@ pub(crate) fn scenario(address: SocketAddr) -> Scenario {
 }
 
 /// Gives up after this many retries that come at once.
-pub(crate) fn retries(max: u32) -> Backoff {
-    Backoff {
-        delay: Delay::Fixed {
-            delay: Duration::from_millis(1),
-            jitter: 0.0,
-        },
-        max_attempts: Some(max),
-        reset: Reset::AfterUptime(PATIENCE),
-    }
+pub(crate) fn retries(max: u32) -> Mix {
+    let mut policy = Backoff::new(Vec::new(), backoff::Growth::fixed(Duration::from_millis(1)));
+    policy.limits.attempts = Some(max);
+    policy.reset = Reset::AfterUptime(PATIENCE);
+    Mix::one("few", policy)
 }
 
 pub(crate) fn crew(scenario: &Scenario) -> Arc<Crew> {
@@ -112,7 +107,7 @@ pub(crate) fn crew(scenario: &Scenario) -> Arc<Crew> {
         base: 0,
         span: 1_000,
     };
-    let network = Arc::new(Network::plain(scenario.connect.timeout));
+    let network = Arc::new(Network::plain(PATIENCE));
     Arc::new(Crew::new(scenario, plan, network, Clock::start(), own))
 }
 

@@ -233,7 +233,7 @@ async fn no_content_means_never_to_come_back() {
     let (_, client, asked) = script(
         |s| {
             to_streams(s);
-            s.policy.backoff = retries(3);
+            s.policy.mix = retries(3);
         },
         vec![
             OPEN.to_owned() + &event("1"),
@@ -256,7 +256,7 @@ async fn a_server_that_never_answers_is_given_up_in_time() {
     let (_, client) = run(
         |s| {
             to_streams(s);
-            s.connect.timeout = Duration::from_millis(100);
+            s.connect.timeout = Some(Duration::from_millis(100));
         },
         async |mut stream: TcpStream| {
             request(&mut stream).await;
@@ -278,7 +278,7 @@ async fn the_cursor_is_sent_and_survives_a_redirect() {
     let (history, client, asked) = script(
         |s| {
             to_streams(s);
-            s.policy.backoff = retries(1);
+            s.policy.mix = retries(1);
         },
         vec![
             OPEN.to_owned() + &event("1796:1"),
@@ -356,7 +356,7 @@ async fn the_delays_that_a_server_asks_for_are_recorded() {
     let (_, client, _) = script(
         |s| {
             to_streams(s);
-            s.policy.backoff = retries(2);
+            s.policy.mix = retries(2);
         },
         vec![
             OPEN.to_owned() + "retry: 1500\n\nretry: 1500\n" + &event("1") + "retry: 0\n",

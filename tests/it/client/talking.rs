@@ -39,7 +39,7 @@ async fn play(
     let spec = Spec::parse(profile).unwrap();
     let set = |s: &mut Scenario| {
         s.connect.profile = spec;
-        s.policy.backoff = retries(sessions.len() as u32 - 1);
+        s.policy.mix = retries(sessions.len() as u32 - 1);
         change(s);
     };
     let (history, client) = run(set, move |stream: TcpStream| {
@@ -284,7 +284,7 @@ async fn what_the_protocol_forbids_is_not_tried_again() {
     let (_, client) = run(
         |s| {
             s.connect.profile = Spec::parse(CHATTY).unwrap();
-            s.policy.backoff = retries(3);
+            s.policy.mix = retries(3);
         },
         forbid,
     )

@@ -93,7 +93,7 @@ impl Plan {
         format!(
             "clients = {clients}\nseed = {seed}\n\
              [connect]\nramp = '200ms'\nprofile = '{profile}'\n\
-             [backoff]\n{policy}\n\
+             [client.backoff]\n{policy}\n\
              [outage]\ndown = '{down}ms'\nsteady = '700ms'\n\
              [publish]\nrate = '{rate}/s'\n\
              [checks]\nmin-spread = '{min_spread}ms'\nmax-peak = '75%/200ms'\nsettle = '2500ms'\n\

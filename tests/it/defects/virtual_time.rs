@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use herd::backoff::Preset;
+use herd::backoff::{Mix, presets};
 use herd::check::{self, Check, DeliveryFacts, Finding, Outcome, ResumeOutcome, Verdict};
 use herd::history::{Cause, Duplicates, History};
 use herd::server::defect::Defect;
@@ -225,15 +225,15 @@ fn every_check_is_tripped_by_a_defect_or_named_here() {
 /// Policies that stampede, with an honest accept loop and with one that makes opened look spread out.
 #[test]
 fn a_stampede_is_seen_through_a_slow_accept_loop() {
-    for preset in [Preset::Immediate, Preset::Fixed, Preset::Exponential25] {
+    for preset in ["immediate", "fixed", "exponential-25"] {
         for fault in [None, Some(Fault::new(Defect::SlowAccept))] {
             let case = case(&Setup {
-                backoff: preset.backoff(),
+                mix: presets::find(preset).unwrap().mix(),
                 down: Duration::from_secs(2),
                 fault,
                 ..Setup::new(CLIENTS, 1)
             });
-            let what = format!("{} {fault:?}", preset.name());
+            let what = format!("{preset} {fault:?}");
             assert_trips(&case, &what, &[Check::ReconnectSpread, Check::Peak]);
             assert_eq!(fault.is_some(), case.ledger.queued > 0);
         }
@@ -281,7 +281,9 @@ fn a_limit_on_recovery_can_be_missed() {
 #[test]
 fn clients_that_give_up_trip_all_reconnected() {
     let mut setup = Setup::new(CLIENTS, 1);
-    setup.backoff.max_attempts = Some(2);
+    let mut policy = setup.mix.of(1).clone();
+    policy.limits.attempts = Some(2);
+    setup.mix = Mix::one("twice", policy);
     let case = case(&setup);
     assert_trips(&case, "giving up", &[Check::AllReconnected]);
     let gave_up = case.history.clients.iter().filter(|c| c.quit.is_some());

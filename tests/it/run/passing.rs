@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::OnceLock;
 
-use herd::backoff::{Address, Backoff};
+use herd::backoff::{Address, Ask, Backoff};
 use herd::history::AttemptOutcome;
 use herd::report::Format;
 use herd::scenario::{Draft, Scenario};
@@ -114,14 +114,19 @@ fn scenario(stage: &Stage) -> Scenario {
 }
 
 fn drawn(policy: &Backoff, seed: u64, (client, drop, attempt): (u32, u32, u32)) -> u64 {
-    let random = Address {
+    let address = Address {
         seed,
         client,
         drop,
         attempt,
-    }
-    .random();
-    policy.delay(attempt, random).unwrap().as_micros() as u64
+    };
+    let ask = Ask {
+        attempt,
+        previous: None,
+        base: None,
+        address,
+    };
+    policy.delay(&ask).as_micros() as u64
 }
 
 /// Acceptance 2: two processes, and virtual time, draw the same delay at the same address.
@@ -138,7 +143,7 @@ fn a_seed_draws_the_same_delays_in_every_process_and_in_virtual_time() {
     assert_eq!(first_tries.count(), 24);
     assert!(one.len() > 24, "nobody was refused: {one:?}");
     for (address, delay) in one.iter().chain(&two) {
-        let wanted = drawn(&scenario.policy.backoff, scenario.seed, *address);
+        let wanted = drawn(scenario.policy.mix.of(address.0), scenario.seed, *address);
         assert_eq!(*delay, wanted, "{address:?}");
     }
     let virtual_time = simulated(&scenario);
@@ -155,7 +160,7 @@ fn a_seed_draws_the_same_delays_in_every_process_and_in_virtual_time() {
 /// The same in virtual time.
 fn simulated(scenario: &Scenario) -> BTreeMap<(u32, u32, u32), u64> {
     let history = simulate::run(&simulate::Setup {
-        backoff: scenario.policy.backoff.clone(),
+        mix: scenario.policy.mix.clone(),
         ramp: scenario.connect.ramp,
         steady: scenario.outage.steady,
         down: scenario.outage.down,

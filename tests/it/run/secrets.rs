@@ -19,7 +19,7 @@ clients = 6
 seed = 3
 [connect]
 ramp = "100ms"
-[backoff]
+[client.backoff]
 preset = "fixed"
 delay = "150ms"
 [outage]

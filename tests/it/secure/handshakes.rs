@@ -52,7 +52,7 @@ async fn serve(acceptor: TlsAcceptor) -> SocketAddr {
 
 async fn shake(network: &Network, url: &str, offer: Offer) -> Result<Wire, String> {
     let url = Url::parse(url).unwrap();
-    let stream = network.reach(&url, None, None).await;
+    let stream = network.reach(&url, None, None, None).await;
     let stream = stream.map_err(|outcome| format!("{outcome:?}"))?;
     match network.secure(stream, &url, offer).await {
         Ok(wire) => Ok(wire),
@@ -386,7 +386,7 @@ async fn a_tls_handshake_without_an_end_times_out() {
     let (listener, address) = rig::listen().await;
     let mut scenario = rig::scenario(address);
     scenario.target.url = format!("wss://{address}/");
-    scenario.connect.timeout = Duration::from_millis(100);
+    scenario.connect.timeout = Some(Duration::from_millis(100));
     let plan = Plan::new(&scenario, None).unwrap();
     let own = OwnNumbers { base: 0, span: 1 };
     let network = network(&believing(Trust::Anyone));

@@ -1,7 +1,7 @@
 //! Rule 3 where relapses are hard to tell from restarts: pods rolled one by one, and a server that is never ready again.
 
 use herd::check::{Check, Outcome, judge};
-use herd::history::build::Builder;
+use herd::history::build::{self, Builder};
 use herd::history::{Elapsed, History, Mark, TriggerKind};
 
 use Outcome::{Fail, Pass};
@@ -122,9 +122,8 @@ fn a_waves_peak_in_a_second_is_that_whatever_window_is_judged() {
 #[test]
 fn a_policy_that_cannot_be_decides_nothing_and_brings_nothing_down() {
     for jitter in ["-2.0", "1e300"] {
-        let policy = format!(
-            r#"{{"delay":{{"fixed":{{"delay":{{"secs":5,"nanos":0}},"jitter":{jitter}}}}},"max_attempts":null,"reset":"on-open"}}"#
-        );
+        let policy = build::FULL_JITTER.replace("\"full\",", &format!(r#"{{"ratio":{jitter}}},"#));
+        assert_ne!(policy, build::FULL_JITTER);
         let history = spread(20, 900).terms(|t| t.policy = policy).end(60_000);
         let finding = found(&history, Check::ReconnectSpread);
         assert_eq!(finding.outcome, Outcome::Unknown, "{finding:?}");
