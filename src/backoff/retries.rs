@@ -101,6 +101,15 @@ impl Retries {
         }
     }
 
+    /// How many HTTP requests the dial that is made now costs the server.
+    #[must_use]
+    pub fn requests(&self, policy: &Backoff) -> u32 {
+        match policy.fallback {
+            Some(fallback) if self.fell_back => fallback.requests,
+            _ => policy.requests,
+        }
+    }
+
     /// What comes after a dial or a connection that ended so.
     pub fn next(&mut self, policy: &Backoff, ending: Ending, passed: Passed) -> Next {
         let attempt = self.made;

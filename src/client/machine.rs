@@ -139,6 +139,12 @@ impl Machine {
         matches!(self.state, State::Open { .. })
     }
 
+    /// How many HTTP requests the dial that is made now costs the server, at least 1.
+    #[must_use]
+    pub fn requests(&self, policy: &Backoff) -> u32 {
+        self.retries.requests(policy).max(1)
+    }
+
     /// Takes what happened and says what to do. An input that doesn't fit the state (an end of a connection that isn't
     /// open, anything after the end) changes nothing: a late notice must not make a client dial twice.
     pub fn on(&mut self, now: Elapsed, input: Input, policy: &Backoff) -> Action {

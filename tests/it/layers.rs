@@ -98,7 +98,7 @@ const TABLE: &[(&str, May)] = &[
     ),
     (
         "cli",
-        AllBut(&["run", "simulate", "client", "target", "trigger"]),
+        AllBut(&["run", "client", "target", "trigger"]),
     ),
 ];
 
