@@ -106,7 +106,7 @@ impl Client<'_> {
             // Boxed: while the connection is open, which is nearly always, it costs nothing.
             let due = Due {
                 at: dial.due,
-                within: dial.timeout,
+                within: self.machine.connect_timeout(self.policy),
             };
             let dialling = dialler.dial(due, call, self.source, &mut stamps);
             let mut dialling = Box::pin(dialling);

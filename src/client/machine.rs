@@ -87,8 +87,6 @@ pub struct Dial {
     pub attempt: u32,
     /// The cursor to resume from.
     pub cursor: Option<EventIx>,
-    /// The policy's own limit of the connect and of the handshake; none = the run's.
-    pub timeout: Option<Duration>,
 }
 
 /// One client's state.
@@ -97,8 +95,8 @@ pub struct Machine {
     state: State,
     cursor: Option<EventIx>,
     retries: Retries,
-    /// When the connection was lost; none before the first.
-    dropped: Option<Elapsed>,
+    /// When the connection was lost, if it ever was.
+    dropped: Elapsed,
     /// When the current dial was due.
     due: Elapsed,
     /// When the last event arrived.
@@ -121,7 +119,7 @@ impl Machine {
             state: State::Idle,
             cursor: None,
             retries: Retries::new(seed, client.0),
-            dropped: None,
+            dropped: Elapsed::ZERO,
             due: Elapsed::ZERO,
             heard: Elapsed::ZERO,
         }
@@ -139,6 +137,12 @@ impl Machine {
         matches!(self.state, State::Open { .. })
     }
 
+    /// The policy's own limit of the connect, and of the handshake, of the dial that is made now; none = the run's.
+    #[must_use]
+    pub fn connect_timeout(&self, policy: &Backoff) -> Option<Duration> {
+        self.retries.connect_timeout(policy)
+    }
+
     /// Takes what happened and says what to do. An input that doesn't fit the state (an end of a connection that isn't
     /// open, anything after the end) changes nothing: a late notice must not make a client dial twice.
     pub fn on(&mut self, now: Elapsed, input: Input, policy: &Backoff) -> Action {
@@ -149,7 +153,6 @@ impl Machine {
                     due,
                     attempt: 0,
                     cursor: None,
-                    timeout: policy.connect_timeout(0),
                 })
             }
             (State::Dialling, Input::Opened) => {
@@ -168,7 +171,7 @@ impl Machine {
             (State::Dialling, Input::Failed { ending }) => self.retry(now, ending, policy),
             (State::Open { since }, Input::Closed { ending }) => {
                 self.retries.dropped();
-                self.dropped = Some(now);
+                self.dropped = now;
                 let lasted = match policy.reset {
                     Reset::AfterUptime(least) => now.since(since) >= least,
                     Reset::AfterQuiet(least) => now.since(self.heard) >= least,
@@ -211,8 +214,12 @@ impl Machine {
     }
 
     fn retry(&mut self, now: Elapsed, ending: Ending, policy: &Backoff) -> Action {
+        let away = match self.retries.has_dropped() {
+            true => now.since(self.dropped),
+            false => Duration::ZERO,
+        };
         let passed = Passed {
-            away: self.dropped.map_or(Duration::ZERO, |at| now.since(at)),
+            away,
             since_dial: now.since(self.due),
         };
         match self.retries.next(policy, ending, passed) {
@@ -222,7 +229,6 @@ impl Machine {
                     due: self.due,
                     attempt,
                     cursor: self.cursor,
-                    timeout: self.retries.connect_timeout(policy),
                 })
             }
             Next::GiveUp => {
@@ -303,8 +309,7 @@ mod tests {
             Dial {
                 due: ms(1010),
                 attempt: 0,
-                cursor: Some(EventIx(3)),
-                timeout: None,
+                cursor: Some(EventIx(3))
             }
         );
     }
