@@ -307,6 +307,8 @@ fn nearest<'a>(word: &str, names: impl Iterator<Item = &'a str>) -> Vec<&'a str>
         .filter(|(distance, name)| *distance <= name.len() / 3 + 1 || begun(name))
         .collect();
     near.sort_unstable();
+    let best = near.first().map_or(0, |(distance, _)| *distance);
+    near.retain(|(distance, name)| *distance <= best + 1 || begun(name));
     near.truncate(3);
     near.into_iter().map(|(_, name)| name).collect()
 }

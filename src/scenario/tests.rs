@@ -389,7 +389,7 @@ fn every_refusal_names_line_and_key_and_what_would_be_right() {
     deploy.toml:2: client.backoff.reset: "close": write "open", "ack", a minimum uptime such as "5s", or "quiet 1m"
     deploy.toml:2: client.backoff.preset: a preset has its own form; leave kind out
     deploy.toml:2: client.backoff.mix: the shares add up to 0.9000; make them add up to 1, each above 0
-    deploy.toml:2: client.backoff.mix: unknown preset "socketi"; did you mean socketio? herd list presets shows all
+    deploy.toml:2: client.backoff.mix: unknown preset "socketi"; did you mean socketio or socket.io? herd list presets shows all
     deploy.toml:2: client.backoff.mix: socketio is named twice; add its shares up
     deploy.toml:2: client.backoff.mix: a mix is made of presets as they are; leave the other keys out
     deploy.toml:2: client.backoff.jitter: "150%" is no jitter; write none, full, equal, decorrelated, a share up to 100 % such as "25%" (+-), "-50%" or "+15%", a time such as "+-500ms" or "+300ms..3s", or "comb 50%", "compounding 20%", "doubled 50%" or "climbing 100ms"
