@@ -16,7 +16,6 @@ mod session;
 pub mod table;
 
 use std::future::poll_fn;
-use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -37,7 +36,6 @@ pub use look::first_look;
 pub async fn live(crew: Arc<Crew>, handle: Arc<Handle>, from: Elapsed) {
     let client = Client {
         machine: Machine::new(handle.id(), crew.plan.seed()),
-        source: crew.plan.source(handle.id()),
         policy: crew.policy.of(handle.id().0),
         crew: &crew,
         handle: &handle,
@@ -56,7 +54,6 @@ struct Client<'a> {
     crew: &'a Crew,
     handle: &'a Handle,
     machine: Machine,
-    source: Option<IpAddr>,
     policy: &'a Backoff,
     /// What it says, and what it keeps of the server's words.
     talk: Talk,
@@ -104,11 +101,12 @@ impl Client<'_> {
         let result = {
             let dialler = &self.crew.dialler;
             // Boxed: while the connection is open, which is nearly always, it costs nothing.
+            let source = self.crew.plan.source(self.handle.id());
             let due = Due {
                 at: dial.due,
-                within: dial.timeout,
+                within: self.machine.connect_timeout(self.policy),
             };
-            let dialling = dialler.dial(due, call, self.source, &mut stamps);
+            let dialling = dialler.dial(due, call, source, &mut stamps);
             let mut dialling = Box::pin(dialling);
             tokio::select! {
                 biased;

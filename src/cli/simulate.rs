@@ -10,9 +10,7 @@ use super::{Talk, TalkArgs, named};
 use crate::backoff::{Mix, Window};
 use crate::error::Error;
 use crate::report::Format;
-use crate::scenario::{
-    BackoffDraft, Count, Draft, Form, Peak, Rate, Scenario, Time, lay, word,
-};
+use crate::scenario::{BackoffDraft, Count, Draft, Form, Peak, Rate, Scenario, Time, lay, word};
 use crate::simulate::compare::{self, Shape};
 use crate::simulate::storm::{Limits, Storm};
 
@@ -221,7 +219,11 @@ impl SimulateArgs {
         lay(&mut draft.outage.outages, "--outages", self.outages);
         lay(&mut draft.outage.down, "--down", self.down);
         let checks = &mut draft.checks;
-        lay(&mut checks.min_spread, "--min-spread", self.checks.min_spread);
+        lay(
+            &mut checks.min_spread,
+            "--min-spread",
+            self.checks.min_spread,
+        );
         lay(&mut checks.max_peak, "--max-peak", self.checks.max_peak);
         let limit = self.checks.reconnect_limit;
         lay(&mut checks.reconnect_limit, "--reconnect-limit", limit);
@@ -281,7 +283,9 @@ impl SimulateArgs {
             ));
         }
         if self.output.format.is_some() {
-            return Err(usage("--format: --advise knows text and --json; leave it out"));
+            return Err(usage(
+                "--format: --advise knows text and --json; leave it out",
+            ));
         }
         Ok(())
     }
@@ -361,7 +365,8 @@ impl SimulateArgs {
             handshake: server.handshake.map_or(usual.handshake, |Time(time)| time),
             collapse: at_least_one("--collapse", server.collapse)?,
         };
-        if limits.handshake.is_zero() && limits.collapse.is_some_and(|most| most >= limits.backlog) {
+        if limits.handshake.is_zero() && limits.collapse.is_some_and(|most| most >= limits.backlog)
+        {
             return Err(Error::Usage(format!(
                 "--collapse: a backlog of {} never lets more wait; use less, or say with --handshake what one costs",
                 limits.backlog

@@ -67,6 +67,10 @@ impl Client<'_> {
                 Step::Ordered(Order::Stop) => Some(Cause::Herd),
             };
         };
+        // A `retry:` may have come with the end.
+        if let Some(delay) = connection.take_retry() {
+            self.told_to_wait(delay);
+        }
         self.ended(connection, cause).await
     }
 

@@ -34,7 +34,9 @@ pub fn run(scenario: &Scenario, storm: &Storm, repeat: &str) -> Result<Ended, Er
     };
     let followed = record::history(storm, header);
     let (history, _) = followed.map_err(|error| {
-        Error::Usage(format!("{error}; --compare counts without keeping a history"))
+        Error::Usage(format!(
+            "{error}; --compare counts without keeping a history"
+        ))
     })?;
     let mut files = Vec::new();
     if let Some(dir) = &dir {

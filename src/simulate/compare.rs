@@ -114,7 +114,10 @@ fn remark(name: &str, course: &Course) -> Option<String> {
     };
     let after = |at| format!("{:.2} s", since_cut(at).as_secs_f64());
     Some(match course.recovered {
-        Some(at) => format!("{name}: the server fell over {falls} and recovered after {}", after(at)),
+        Some(at) => format!(
+            "{name}: the server fell over {falls} and recovered after {}",
+            after(at)
+        ),
         None => format!(
             "{name}: the server fell over {falls} and had not recovered after {}",
             after(course.end)
@@ -125,7 +128,10 @@ fn remark(name: &str, course: &Course) -> Option<String> {
 impl Row {
     fn new(preset: String, clients: u32, tally: &Tally) -> Self {
         let back: &Cells = tally.back();
-        let span = back.first().zip(back.last()).map(|(first, last)| last - first);
+        let span = back
+            .first()
+            .zip(back.last())
+            .map(|(first, last)| last - first);
         let middle = back.quantile(0.05).zip(back.quantile(0.95));
         Self {
             preset,
@@ -169,7 +175,10 @@ impl Row {
         let seconds = |ms: Option<f64>| ms.map_or("-".to_owned(), |ms| format!("{:.2}", ms / 1e3));
         let times = self.times().map(seconds);
         let counts = self.counts().map(|n| n.to_string());
-        std::iter::once(self.preset.clone()).chain(times).chain(counts).collect()
+        std::iter::once(self.preset.clone())
+            .chain(times)
+            .chain(counts)
+            .collect()
     }
 }
 
@@ -227,7 +236,12 @@ impl Table {
         let heads = [HEADS.map(|(head, _)| head), HEADS.map(|(_, unit)| unit)];
         let heads = heads.map(|line| line.map(str::to_owned).to_vec());
         let all = || heads.iter().chain(&rows);
-        let width = |column: usize| all().map(|row| row[column].chars().count()).max().unwrap_or(0);
+        let width = |column: usize| {
+            all()
+                .map(|row| row[column].chars().count())
+                .max()
+                .unwrap_or(0)
+        };
         let widths: Vec<_> = (0..HEADS.len()).map(width).collect();
         let mut text = format!("{}\n\n", self.title);
         for row in all() {

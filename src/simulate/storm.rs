@@ -17,7 +17,7 @@ mod tests;
 use std::time::Duration;
 
 use crate::backoff::{Address, Backoff, Ending, Mix, Window, patience};
-use crate::client::machine::{Action, Dial, Input, Machine};
+use crate::client::machine::{Action, Input, Machine};
 use crate::history::{ClientId, Elapsed, Quit};
 
 /// A herd, its outages and the server that it comes back to.
@@ -196,7 +196,9 @@ impl Course {
 
 /// Why a storm was not followed to its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("the herd dials more than {0} times; use fewer clients, a shorter --down or a policy that waits")]
+#[error(
+    "the herd dials more than {0} times; use fewer clients, a shorter --down or a policy that waits"
+)]
 pub struct TooMany(pub u64);
 
 /// Follows a storm, telling what happens. Of one client all is told in order; clients come one after the other or mixed.
@@ -254,8 +256,9 @@ impl Storm {
     }
 
     /// What a dial may take to connect, and then to be served.
-    fn patience_of(&self, dial: &Dial) -> Duration {
-        self.timeout.or(dial.timeout).unwrap_or(TIMEOUT)
+    fn patience_of(&self, machine: &Machine, policy: &Backoff) -> Duration {
+        let own = machine.connect_timeout(policy);
+        self.timeout.or(own).unwrap_or(TIMEOUT)
     }
 }
 

@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "what helps a test is a test")]
 
+mod presets;
 mod profile;
 mod usage;
 

@@ -4,7 +4,9 @@ use std::ops::ControlFlow;
 
 use super::super::queue::Queue;
 use super::server::{Arrival, SYN_AGAIN, Server};
-use super::{CUT, Course, Dialled, LASTING, Met, Storm, Told, TooMany, begun, failed, lost, opened};
+use super::{
+    CUT, Course, Dialled, LASTING, Met, Storm, Told, TooMany, begun, failed, lost, opened,
+};
 use crate::client::machine::{Action, Dial, Machine};
 use crate::history::Elapsed;
 
@@ -185,8 +187,9 @@ impl<'a, F: FnMut(Told)> Crowd<'a, F> {
 
     fn syn(&mut self, now: Elapsed, client: u32, dial: Dial, dropped: usize) {
         let policy = self.storm.mix.of(client);
-        let requests = self.peer(client).machine.requests(policy);
-        let patience = self.storm.patience_of(&dial);
+        let machine = &self.peers[client as usize - 1].machine;
+        let requests = machine.requests(policy);
+        let patience = self.storm.patience_of(machine, policy);
         let waiting = |connected, met| Stage::Waiting {
             dial,
             connected,

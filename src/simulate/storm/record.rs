@@ -24,10 +24,17 @@ pub fn history(storm: &Storm, header: Header) -> Result<(History, Course), TooMa
     let mut history = History::new(header);
     history.clients = record.clients;
     history.marks = record.marks;
-    history.marks.push((CUT, Mark::Note { text: noted(storm, &course) }));
+    history.marks.push((
+        CUT,
+        Mark::Note {
+            text: noted(storm, &course),
+        },
+    ));
     history.horizon = course.horizon();
     history.marks.retain(|(at, _)| *at <= history.horizon);
-    history.marks.push((history.horizon, Mark::End(End::Complete)));
+    history
+        .marks
+        .push((history.horizon, Mark::End(End::Complete)));
     // Stable: within an instant a cut comes before what came of it.
     history.marks.sort_by_key(|(at, _)| *at);
     Ok((history, course))

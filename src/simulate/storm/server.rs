@@ -87,7 +87,10 @@ impl Server {
         if self.accepted.len() >= self.limits.backlog as usize {
             return Arrival::Dropped;
         }
-        let pace = self.limits.accept_rate.map_or(0, |rate| (1e9 / rate) as u64);
+        let pace = self
+            .limits
+            .accept_rate
+            .map_or(0, |rate| (1e9 / rate) as u64);
         let accepted = self.next.max(at);
         self.next = accepted.saturating_add(pace);
         let cost = self.limits.handshake.as_nanos() as u64 * u64::from(requests);

@@ -187,7 +187,10 @@ mod tests {
     #[test]
     fn of_nothing_there_is_nothing() {
         let cells = Cells::default();
-        assert_eq!((cells.first(), cells.last(), cells.quantile(0.5)), (None, None, None));
+        assert_eq!(
+            (cells.first(), cells.last(), cells.quantile(0.5)),
+            (None, None, None)
+        );
         assert_eq!(cells.peak(Duration::from_secs(1)), 0);
     }
 }

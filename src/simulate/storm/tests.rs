@@ -57,7 +57,9 @@ fn a_dial_at_the_instant_of_return_is_served() {
             let (dials, _, _) = told(path, &storm);
             let second = dials[1];
             assert_eq!(second.due, CUT + Duration::from_secs(2));
-            let opened = dials.iter().filter(|d| d.met == Met::Opened && d.due == second.due);
+            let opened = dials
+                .iter()
+                .filter(|d| d.met == Met::Opened && d.due == second.due);
             assert_eq!(opened.count(), back, "{down}");
         }
     }
@@ -85,9 +87,18 @@ fn a_full_backlog_drops_the_syn_which_comes_again_after_1_and_3_seconds() {
     let ms = |at: Elapsed| at.since(CUT).as_millis() as u64;
     // One is being served, one waits, six are dropped; a second later the first of them finds room.
     assert_eq!(ms(first(1).ended), 3_000);
-    assert_eq!((first(2).connected.map(ms), ms(first(2).ended)), (Some(3_000), 3_500));
-    assert_eq!((first(3).connected.map(ms), ms(first(3).ended)), (Some(4_000), 4_000));
-    assert_eq!((first(4).connected.map(ms), ms(first(4).ended)), (Some(4_000), 4_500));
+    assert_eq!(
+        (first(2).connected.map(ms), ms(first(2).ended)),
+        (Some(3_000), 3_500)
+    );
+    assert_eq!(
+        (first(3).connected.map(ms), ms(first(3).ended)),
+        (Some(4_000), 4_000)
+    );
+    assert_eq!(
+        (first(4).connected.map(ms), ms(first(4).ended)),
+        (Some(4_000), 4_500)
+    );
     assert_eq!(first(5).connected.map(ms), Some(6_000));
     // The limit of partysocket is 4 s: before the SYN would come a third time.
     assert_eq!((first(7).met, ms(first(7).ended)), (Met::Unanswered, 7_000));
