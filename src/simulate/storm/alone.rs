@@ -3,6 +3,9 @@
 use super::{CUT, Course, Dialled, Met, Storm, Told, TooMany, begun, failed, lost};
 use crate::client::machine::Action;
 
+/// After how many clients it is plain how often all of them will dial.
+const SAMPLE: u32 = 1_000;
+
 /// Follows one outage of a server without limits.
 pub(super) fn run(
     storm: &Storm,
@@ -59,6 +62,11 @@ pub(super) fn run(
                 break;
             }
             action = failed(&mut machine, now, policy);
+        }
+        // Refused before it has cost anything rather than after.
+        let sure = u64::from(storm.clients) * course.dials / u64::from(client) / 2;
+        if client == SAMPLE && sure > most {
+            return Err(TooMany(most));
         }
         last = last.max(now);
     }
