@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use super::{CUT, Course, Met, Storm, Told, TooMany};
+use super::{CUT, Course, Storm, Told, TooMany};
 use crate::history::Elapsed;
 
 /// What is asked of a storm as a whole; instants count from the first cut.
@@ -13,7 +13,6 @@ use crate::history::Elapsed;
 pub struct Tally {
     back: Cells,
     dials: Cells,
-    opened: u64,
 }
 
 impl Tally {
@@ -32,7 +31,6 @@ impl Tally {
         match told {
             Told::Dialled(dialled) => {
                 self.dials.add(dialled.due.since(CUT));
-                self.opened += u64::from(dialled.met == Met::Opened);
             }
             Told::Stayed { since, .. } => self.back.add(since.since(CUT)),
             Told::Lost { .. }
@@ -53,12 +51,6 @@ impl Tally {
     #[must_use]
     pub fn dials(&self) -> &Cells {
         &self.dials
-    }
-
-    /// Dials that became a connection, however short.
-    #[must_use]
-    pub fn opened(&self) -> u64 {
-        self.opened
     }
 }
 

@@ -229,10 +229,7 @@ fn metastable_failure_is_told() {
         "{compared}"
     );
     assert!(compared.contains("had not recovered after"), "{compared}");
-    let judged = text(
-        &[&asked[..], &["--backoff=immediate", "--no-color"]].concat(),
-        1,
-    );
+    let judged = unfolded(&text(&[&asked[..], &["--backoff=immediate"]].concat(), 1));
     assert!(judged.contains("the server fell over"), "{judged}");
     assert!(judged.contains("relapse"), "{judged}");
 }
