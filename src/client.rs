@@ -43,7 +43,7 @@ pub async fn live(crew: Arc<Crew>, handle: Arc<Handle>, from: Elapsed) {
         cursor: Cursor::None,
         guess: Guess::default(),
         session: 0,
-        unread: 0,
+        kept: [0; 2],
     };
     client.run(from + crew.plan.first_due(handle.id())).await;
 }
@@ -63,7 +63,8 @@ struct Client<'a> {
     guess: Guess,
     /// The number of the last session, from 1.
     session: u32,
-    unread: u32,
+    /// Frames that were kept because they could not be read, of each kind.
+    kept: [u32; 2],
 }
 
 impl Client<'_> {

@@ -125,6 +125,9 @@ fn ending(history: &History) -> Option<String> {
             "{} of {clients} connected; nothing was restarted",
             count(*connected)
         )),
+        Some(End::NotPrimed { primed }) if *primed == history.header.clients => Some(format!(
+            "{clients} did not all receive one and the same priming event; nothing was restarted"
+        )),
         Some(End::NotPrimed { primed }) => Some(format!(
             "{} of {clients} received a priming event; nothing was restarted",
             count(*primed)

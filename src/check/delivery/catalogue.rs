@@ -44,8 +44,8 @@ pub(super) enum Meaning {
     Foreign,
     /// Its publication failed, or never was.
     Unexpected,
-    /// A content that isn't the right one of its id.
-    Conflict,
+    /// A content that isn't the right one of its id. Where it came without herd's number: the item of that id.
+    Conflict(Option<u32>),
     /// This item.
     Item(u32),
 }
@@ -106,7 +106,7 @@ impl<'a> Catalogue<'a> {
         }
         self.items.sort_by_key(|item| item.known);
         for reading in &mut self.readings {
-            if let Meaning::Item(x) = &mut reading.meaning {
+            if let Meaning::Item(x) | Meaning::Conflict(Some(x)) = &mut reading.meaning {
                 *x = place[*x as usize];
             }
         }
@@ -168,7 +168,7 @@ fn published<'a>(history: &'a History, survey: &Survey) -> Catalogue<'a> {
             readings[place].reused = group;
         }
         readings[place].meaning = match event.seq.filter(|seq| history.header.owns(*seq)) {
-            _ if standing == Standing::Wrong => Meaning::Conflict,
+            _ if standing == Standing::Wrong => Meaning::Conflict(None),
             None => Meaning::Foreign,
             Some(seq) => match history.publications.get(&seq) {
                 None if unrecorded(history, survey.first_seen[place]) => Meaning::Nothing,
@@ -199,12 +199,31 @@ fn published<'a>(history: &'a History, survey: &Survey) -> Catalogue<'a> {
         }
         items.push(item);
     }
+    name_conflicts(history, &items, &mut readings);
     Catalogue {
         items,
         readings,
         double_stored,
         anonymous: 0,
         not_contiguous: None,
+    }
+}
+
+/// Finds the items whose ids came with another content and without a number.
+fn name_conflicts(history: &History, items: &[Item<'_>], readings: &mut [Reading]) {
+    let numberless = |reading: &Reading, place: usize| {
+        reading.meaning == Meaning::Conflict(None) && history.events[place].seq.is_none()
+    };
+    let mut by_id = HashMap::new();
+    for place in 0..readings.len() {
+        if numberless(&readings[place], place) {
+            if by_id.is_empty() {
+                let ids = items.iter().zip(0..);
+                by_id.extend(ids.map(|(item, x)| ((item.epoch, item.id), x)));
+            }
+            let x = by_id.get(&history.events[place].identity()).copied();
+            readings[place].meaning = Meaning::Conflict(x);
+        }
     }
 }
 
