@@ -66,6 +66,9 @@ pub(super) struct Catalogue<'a> {
     pub(super) readings: Vec<Reading>,
     /// Publications that came under two ids after a repeat.
     pub(super) double_stored: u64,
+    /// Publications that were sent once and came under several ids of one epoch: to whoever resumes from an id that is a
+    /// danger, where ids are the reader's own it is none.
+    pub(super) several_ids: u64,
     /// Receipts that could not be judged because they carry no identity (observe mode).
     pub(super) anonymous: u64,
     /// Why ids that were declared contiguous can't be; none = nothing against it.
@@ -185,7 +188,7 @@ fn published<'a>(history: &'a History, survey: &Survey) -> Catalogue<'a> {
         };
     }
     let mut items = Vec::new();
-    let mut double_stored = 0;
+    let (mut double_stored, mut several_ids) = (0, 0);
     for publication in history.publications.values() {
         let events = arrived.remove(&publication.seq).unwrap_or_default();
         let expected = publication.fate == Fate::Acked || !events.is_empty();
@@ -194,6 +197,7 @@ fn published<'a>(history: &'a History, survey: &Survey) -> Catalogue<'a> {
         }
         let item = item(history, survey, publication, &events);
         double_stored += u64::from(item.copies > 1 && under_two_ids(history, &events));
+        several_ids += u64::from(item.copies == 1 && renamed(history, &events));
         for ix in &events {
             readings[ix.0 as usize].meaning = Meaning::Item(items.len() as u32);
         }
@@ -204,6 +208,7 @@ fn published<'a>(history: &'a History, survey: &Survey) -> Catalogue<'a> {
         items,
         readings,
         double_stored,
+        several_ids,
         anonymous: 0,
         not_contiguous: None,
     }
@@ -281,6 +286,15 @@ fn item<'a>(
 fn under_two_ids(history: &History, events: &[EventIx]) -> bool {
     let identity = |ix: EventIx| history.event(ix).identity();
     events.iter().any(|ix| identity(*ix) != identity(events[0]))
+}
+
+/// Whether one epoch has two ids for it. The same number in another epoch is expected to have another id.
+fn renamed(history: &History, events: &[EventIx]) -> bool {
+    let mut first: HashMap<Option<&str>, &str> = HashMap::new();
+    events.iter().any(|ix| {
+        let (epoch, id) = history.event(*ix).identity();
+        id.is_some_and(|id| *first.entry(epoch).or_insert(id) != id)
+    })
 }
 
 /// A number of this run without a publication is unexpected only where the record of publications is whole: not where a

@@ -74,6 +74,10 @@ impl Case<'_> {
         if !allowed.is_empty() {
             measured += &format!("; allowed: {}", allowed.join(", "));
         }
+        let renamed = self.catalogue.several_ids;
+        if renamed > 0 {
+            measured += &format!("; {renamed} under several ids");
+        }
         if self.agreement_only() {
             measured.insert_str(0, "agreement: ");
         }
@@ -87,13 +91,19 @@ impl Case<'_> {
             why.extend(explain::unread(self.history));
             why.extend(self.could_not_read());
         }
-        self.finding(
+        let mut finding = self.finding(
             Check::ExactlyOnce,
             wrong.is_empty(),
             measured,
             why,
             self.unseen_pairs(),
-        )
+        );
+        if finding.outcome == Outcome::Pass && renamed > 0 {
+            finding.why = format!(
+                "{renamed} events came under several ids, each published once: where clients resume from the id, or know by it what they have, these are other events to them; where it is a cursor of each reader's own that is right"
+            );
+        }
+        finding
     }
 
     fn order(&self) -> Finding {

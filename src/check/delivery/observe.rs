@@ -18,6 +18,7 @@ pub(super) fn observed<'a>(history: &'a History, survey: &Survey) -> Catalogue<'
         items: Vec::new(),
         readings: Vec::with_capacity(history.events.len()),
         double_stored: 0,
+        several_ids: 0,
         anonymous: 0,
         not_contiguous: None,
     };
