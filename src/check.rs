@@ -9,7 +9,7 @@ pub mod chance;
 pub mod delivery;
 pub mod facts;
 pub mod generator;
-mod opening;
+pub mod opening;
 pub mod reconnect;
 pub mod timeline;
 mod words;

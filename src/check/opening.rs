@@ -22,7 +22,8 @@ pub(super) fn unfit(history: &History) -> Option<String> {
 }
 
 /// Whether no session of the history finished the profile's opening.
-pub(super) fn never(history: &History) -> bool {
+#[must_use]
+pub fn never(history: &History) -> bool {
     none_finished(history, |_| true)
 }
 
@@ -34,7 +35,8 @@ fn none_finished(history: &History, such: fn(&Session) -> bool) -> bool {
 }
 
 /// What was waited for and what came instead, as it was told in most words, and what to do.
-pub(super) fn hint(history: &History) -> Option<String> {
+#[must_use]
+pub fn hint(history: &History) -> Option<String> {
     let told = |client: &Client| {
         let texts = client
             .sessions

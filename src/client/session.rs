@@ -32,10 +32,19 @@ const GOODBYE: Duration = Duration::from_secs(1);
 /// Why a frame is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Sample {
+    /// It was read as an event that lacks what herd needs of one. The first is enough.
+    Lacking,
     /// It could not be read.
     Unread,
     /// herd's numbers stand in it and were not read.
     Traced,
+}
+
+/// Whether an event brought what herd needs of one: its number where it publishes, and something to resume from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Needs {
+    There,
+    Missing,
 }
 
 /// What an open connection brought.
@@ -100,13 +109,13 @@ impl Client<'_> {
     /// The session is over: records why, and asks the machine what comes next.
     async fn ended(&mut self, connection: Connection, cause: Cause) -> Option<Action> {
         let at = self.now();
-        let cause = hide::cause(cause, || self.secrets());
+        let cause = hide::cause(cause, |text| self.hidden(text));
         let fate = self.fate(&cause);
         if fate == Fate::Reset {
             self.refused(at, &told(&cause));
         }
         let waiting = self.talk.unanswered(self.crew.plan.profile());
-        let waiting = waiting.map(|text| self.secrets().redact(&text).into());
+        let waiting = waiting.map(|text| self.hidden(&text));
         {
             let recorder = &mut self.handle.lock().recorder;
             waiting
@@ -209,7 +218,11 @@ impl Client<'_> {
         let (mut end, mut sample) = (None, None);
         for part in parts.as_slice() {
             match part {
-                Part::Event(known, token) => self.event(at, *known, token.as_ref()),
+                Part::Event(known, token) => {
+                    if self.event(at, *known, token.as_ref()) == Needs::Missing {
+                        sample = sample.max(Some(Sample::Lacking));
+                    }
+                }
                 Part::Cursor(token) => self.moved(token.as_ref()),
                 Part::Reset(known) => self.reset(at, *known),
                 Part::CaughtUp => self.handle.lock().recorder.marker(at),
@@ -250,7 +263,7 @@ impl Client<'_> {
         speak(connection, turn)
     }
 
-    fn event(&mut self, at: Elapsed, known: Known, token: Option<&Arc<Token>>) {
+    fn event(&mut self, at: Elapsed, known: Known, token: Option<&Arc<Token>>) -> Needs {
         let own = known.seq.filter(|seq| self.crew.own.holds(*seq));
         let new = token.map_or(Cursor::Id(known), |token| Cursor::Token(token.clone()));
         let resumable = own.is_some() || token.is_some() || self.crew.resumes == Resumes::FromAny;
@@ -270,6 +283,10 @@ impl Client<'_> {
         state.progress.has_cursor |= supersedes;
         if let Some(seq) = own {
             state.numbers.insert(seq.0);
+        }
+        match own.is_some() || !self.crew.table.is_numbered() {
+            true if state.progress.has_cursor => Needs::There,
+            _ => Needs::Missing,
         }
     }
 
@@ -294,7 +311,7 @@ impl Client<'_> {
 
     /// The server can't resume from the cursor: the next dial begins anew, or the client would be refused for ever.
     pub(super) fn refused(&mut self, at: Elapsed, text: &str) {
-        let text: Box<str> = self.secrets().redact(text).into();
+        let text = self.hidden(text);
         self.cursor = Cursor::None;
         let mut state = self.handle.lock();
         state.recorder.resume_refused(at, text);
@@ -323,11 +340,18 @@ impl Client<'_> {
     /// Keeps a frame that could not be read, while there are few.
     fn keep(&mut self, at: Elapsed, payload: &Payload, sample: Sample) {
         let kept = &mut self.kept[sample as usize];
-        if *kept < UNREAD {
+        let most = match sample {
+            Sample::Lacking => 1,
+            Sample::Unread | Sample::Traced => UNREAD,
+        };
+        if *kept < most {
             *kept += 1;
             let text = safe(payload.frame().bytes, KEPT);
-            let text: Box<str> = self.secrets().redact(&text).into();
+            let text = self.hidden(&text);
             let mut state = self.handle.lock();
+            if sample == Sample::Lacking {
+                return state.recorder.lacking(at, text);
+            }
             state.unread.get_or_insert_with(|| text.clone());
             state.recorder.unread(at, text);
         }

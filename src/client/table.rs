@@ -157,6 +157,12 @@ impl EventTable {
         parts
     }
 
+    /// Whether an event ought to hold a number of herd's.
+    #[must_use]
+    pub fn is_numbered(&self) -> bool {
+        self.own.is_some()
+    }
+
     /// A reset that names no id.
     pub fn nothing(&self) -> Known {
         Known {

@@ -242,6 +242,13 @@ pub enum ClientEvent {
         /// The last one.
         last: Seq,
     },
+    /// The first frame that was read as an event and lacked herd's number, or anything to resume from.
+    Lacking {
+        /// When.
+        at: Elapsed,
+        /// The frame, cut and made safe.
+        text: Box<str>,
+    },
     /// The session that is about to end never finished the profile's opening.
     Unanswered {
         /// The step that it waited for, and what came instead, made safe.
@@ -264,6 +271,8 @@ pub struct Client {
     pub unread: Vec<(Elapsed, Box<str>)>,
     /// Which of herd's numbers stood in such frames.
     pub traced: Vec<Trace>,
+    /// The first frame that was read as an event and lacked herd's number, or anything to resume from.
+    pub lacking: Option<(Elapsed, Box<str>)>,
     /// Delays that the server asked for.
     pub retry_after: Vec<(Elapsed, Duration)>,
     /// When and with what words servers refused to resume it in their answer to a handshake: no session came of these.
@@ -287,6 +296,7 @@ impl Client {
             quit: None,
             unread: Vec::new(),
             traced: Vec::new(),
+            lacking: None,
             retry_after: Vec::new(),
             refused_dials: Vec::new(),
             stream: Stream::default(),
@@ -335,6 +345,7 @@ impl Client {
             ClientEvent::Traced { at, first, last } => {
                 self.traced.push(Trace { at, first, last });
             }
+            ClientEvent::Lacking { at, text } => self.lacking = Some((at, text)),
             ClientEvent::Unanswered { text } => {
                 if let Some(session) = self.sessions.last_mut() {
                     session.unanswered = Some(text);

@@ -312,6 +312,11 @@ impl Recorder {
         }
     }
 
+    /// A frame was read as an event, and lacked what a client needs of it.
+    pub fn lacking(&mut self, at: Elapsed, text: Box<str>) {
+        self.events.push(ClientEvent::Lacking { at, text });
+    }
+
     /// The session that is about to end never finished the profile's opening.
     pub fn unanswered(&mut self, text: Box<str>) {
         self.events.push(ClientEvent::Unanswered { text });

@@ -216,18 +216,17 @@ fn published<'a>(history: &'a History, survey: &Survey) -> Catalogue<'a> {
 
 /// Finds the items whose ids came with another content and without a number.
 fn name_conflicts(history: &History, items: &[Item<'_>], readings: &mut [Reading]) {
-    let numberless = |reading: &Reading, place: usize| {
-        reading.meaning == Meaning::Conflict(None) && history.events[place].seq.is_none()
-    };
     let mut by_id = HashMap::new();
-    for place in 0..readings.len() {
-        if numberless(&readings[place], place) {
+    for (reading, event) in readings.iter_mut().zip(&history.events) {
+        if reading.meaning == Meaning::Conflict(None) && event.seq.is_none() {
             if by_id.is_empty() {
                 let ids = items.iter().zip(0..);
                 by_id.extend(ids.map(|(item, x)| ((item.epoch, item.id), x)));
             }
-            let x = by_id.get(&history.events[place].identity()).copied();
-            readings[place].meaning = Meaning::Conflict(x);
+            let (epoch, id) = event.identity();
+            // Nobody may have got it under an epoch.
+            let x = by_id.get(&(epoch, id)).or_else(|| by_id.get(&(None, id)));
+            reading.meaning = Meaning::Conflict(x.copied());
         }
     }
 }

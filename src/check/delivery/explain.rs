@@ -113,12 +113,17 @@ pub(super) fn unprimed(history: &History) -> String {
         let own = event.seq.is_some_and(|seq| history.header.owns(seq));
         event.id.as_deref().filter(|_| !own)
     });
+    let mut frames = history.clients.iter().filter_map(|c| c.lacking.as_ref());
+    let frame = frames.next();
+    let frame = frame.map_or(String::new(), |(_, text)| {
+        format!(": \"{}\"", text.escape_debug())
+    });
     match numberless {
         Some(id) => format!(
-            "events such as id {} arrived without herd's number; point --seq at it",
+            "events such as id {} arrived without herd's number; point --seq at it{frame}",
             id.escape_debug()
         ),
-        None => "see whether --id and --seq point at the right places".into(),
+        None => format!("see whether --id and --seq point at the right places{frame}"),
     }
 }
 

@@ -229,6 +229,15 @@ impl Story<'_> {
         self
     }
 
+    /// A frame came that was read as an event and lacked what herd needs of one.
+    pub fn lacking(&mut self, ms: u64, text: &str) -> &mut Self {
+        self.client.push(ClientEvent::Lacking {
+            at: Elapsed::from_millis(ms),
+            text: text.into(),
+        });
+        self
+    }
+
     /// The session is about to end, and its opening was never finished.
     pub fn unanswered(&mut self, text: &str) -> &mut Self {
         self.client

@@ -67,6 +67,7 @@ fn postpone_client(client: &mut Client, by: Duration) {
     let said = client.unread.iter_mut().chain(&mut client.refused_dials);
     said.for_each(|(at, _)| later(at));
     client.traced.iter_mut().for_each(|t| later(&mut t.at));
+    client.lacking.iter_mut().for_each(|(at, _)| later(at));
     client.retry_after.iter_mut().for_each(|(at, _)| later(at));
 }
 

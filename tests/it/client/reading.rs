@@ -241,3 +241,45 @@ async fn the_numbers_of_what_could_not_be_read_are_recorded_once_and_with_the_fr
     // Three of those with numbers, and the two others.
     assert_eq!(client.unread.len(), 5);
 }
+
+#[tokio::test]
+async fn the_first_event_that_lacks_its_number_or_a_cursor_is_kept() {
+    async fn say(stream: TcpStream, frames: &[&str]) {
+        let mut ws = tungstenite(stream).await;
+        for text in frames {
+            ws.send(Message::text(*text)).await.unwrap();
+        }
+        ws.close(None).await.unwrap();
+        while let Some(Ok(_)) = ws.next().await {}
+    }
+    let by_herd = |s: &mut Scenario| s.publish.via = Via::Command("true".into());
+    let kept = |client: &herd::history::Client| {
+        let kept = client.lacking.as_ref();
+        (kept.map(|(_, text)| text.to_string()), client.unread.len())
+    };
+    let (_, client) = run(by_herd, async |stream| {
+        say(
+            stream,
+            &[
+                r#"{"id":"a","data":{"seq":1}}"#,
+                r#"{"id":"b","n":5000}"#,
+                r#"{"id":"c"}"#,
+            ],
+        )
+        .await;
+    })
+    .await;
+    assert_eq!(kept(&client), (Some(r#"{"id":"b","n":5000}"#.into()), 0));
+    let (_, client) = run(by_herd, async |stream| {
+        say(
+            stream,
+            &[r#"{"data":{"seq":1}}"#, r#"{"id":"b","data":{"seq":2}}"#],
+        )
+        .await;
+    })
+    .await;
+    assert_eq!(kept(&client), (Some(r#"{"data":{"seq":1}}"#.into()), 0));
+    // Where others publish an event has no number.
+    let (_, client) = run(|_| {}, async |stream| say(stream, &[r#"{"id":"b"}"#]).await).await;
+    assert_eq!(kept(&client), (None, 0));
+}
