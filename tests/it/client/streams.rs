@@ -91,19 +91,19 @@ async fn a_body_may_end_with_the_connection_or_tell_its_length_or_come_in_chunks
     );
     let short = OPEN.replace("\r\n\r\n", "\r\nContent-Length: 9000\r\n\r\n");
     let chunks = CHUNKED.to_owned() + &chunk(&events[..7]) + &chunk(&events[7..]);
-    for bytes in [
-        OPEN.to_owned() + &events,
-        kept + &events,
-        old + &events,
-        long + &events,
-        short + &events,
-        chunks.clone(),
-        chunks.clone() + "0\r\n\r\n",
-        chunks + "0\r\nX-Trailer: 1\r\n\r\n",
+    for (bytes, end) in [
+        (OPEN.to_owned() + &events, Cause::Eof),
+        (kept + &events, Cause::Eof),
+        (old + &events, Cause::Eof),
+        (long + &events, Cause::Eof),
+        (short + &events, Cause::Cut),
+        (chunks.clone(), Cause::Cut),
+        (chunks.clone() + "0\r\n\r\n", Cause::Eof),
+        (chunks + "0\r\nX-Trailer: 1\r\n\r\n", Cause::Eof),
     ] {
         let (history, client) = once(move |stream| answer(stream, bytes.clone())).await;
         assert_eq!(ids(&history, &client), ["1", "2"]);
-        assert_eq!(only_cause(&client), Cause::Eof);
+        assert_eq!(only_cause(&client), end);
     }
 }
 
