@@ -148,6 +148,8 @@ fn trial(
         mix: Mix::one("full-jitter", policy),
         outages: 1,
         limits: Limits::NONE,
+        // Who is given up would not be counted.
+        until: None,
         ..storm.clone()
     };
     let first = storm.seed;
