@@ -9,6 +9,7 @@ pub mod chance;
 pub mod delivery;
 pub mod facts;
 pub mod generator;
+pub mod opening;
 pub mod reconnect;
 pub mod timeline;
 mod words;
@@ -293,6 +294,9 @@ pub fn judge(history: &History) -> Verdict {
     findings.sort_by_key(|f| (f.check, f.outage));
     if history.truncated() {
         findings.iter_mut().for_each(doubt);
+    }
+    if let Some(why) = opening::unfit(history) {
+        opening::doubt(&mut findings, &why);
     }
     let sessions = timeline
         .sessions

@@ -16,7 +16,6 @@ mod session;
 pub mod table;
 
 use std::future::poll_fn;
-use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -26,7 +25,6 @@ use self::table::{Cursor, Guess};
 use crate::backoff::{Backoff, Ending, Then, rules};
 use crate::history::{Attempt, AttemptOutcome, Elapsed, Event};
 use crate::profile::{Fate, Talk};
-use crate::secrets::Secrets;
 use crate::transport::Opened;
 
 pub use crew::{Counts, Crew, OwnNumbers};
@@ -37,7 +35,6 @@ pub use look::first_look;
 pub async fn live(crew: Arc<Crew>, handle: Arc<Handle>, from: Elapsed) {
     let client = Client {
         machine: Machine::new(handle.id(), crew.plan.seed()),
-        source: crew.plan.source(handle.id()),
         policy: crew.policy.of(handle.id().0),
         crew: &crew,
         handle: &handle,
@@ -46,7 +43,7 @@ pub async fn live(crew: Arc<Crew>, handle: Arc<Handle>, from: Elapsed) {
         cursor: Cursor::None,
         guess: Guess::default(),
         session: 0,
-        unread: 0,
+        kept: [0; 3],
     };
     client.run(from + crew.plan.first_due(handle.id())).await;
 }
@@ -56,7 +53,6 @@ struct Client<'a> {
     crew: &'a Crew,
     handle: &'a Handle,
     machine: Machine,
-    source: Option<IpAddr>,
     policy: &'a Backoff,
     /// What it says, and what it keeps of the server's words.
     talk: Talk,
@@ -67,7 +63,8 @@ struct Client<'a> {
     guess: Guess,
     /// The number of the last session, from 1.
     session: u32,
-    unread: u32,
+    /// Frames that were kept because they could not be read, of each kind.
+    kept: [u32; 3],
 }
 
 impl Client<'_> {
@@ -104,11 +101,12 @@ impl Client<'_> {
         let result = {
             let dialler = &self.crew.dialler;
             // Boxed: while the connection is open, which is nearly always, it costs nothing.
+            let source = self.crew.plan.source(self.handle.id());
             let due = Due {
                 at: dial.due,
-                within: dial.timeout,
+                within: self.machine.connect_timeout(self.policy),
             };
-            let dialling = dialler.dial(due, call, self.source, &mut stamps);
+            let dialling = dialler.dial(due, call, source, &mut stamps);
             let mut dialling = Box::pin(dialling);
             tokio::select! {
                 biased;
@@ -116,7 +114,7 @@ impl Client<'_> {
                 result = &mut dialling => result,
             }
         };
-        let result = result.map_err(|outcome| hide::outcome(outcome, || self.secrets()));
+        let result = result.map_err(|outcome| hide::outcome(outcome, |text| self.hidden(text)));
         let stopped = matches!(result, Err(AttemptOutcome::Aborted));
         if stopped && stamps.dialled.is_none() {
             return None;
@@ -194,10 +192,11 @@ impl Client<'_> {
         }
     }
 
-    /// What the server may repeat and nobody may write down.
-    fn secrets(&self) -> Secrets {
-        let run = self.crew.secrets();
-        hide::secrets(run, &self.crew.plan, self.handle.id())
+    /// What a server said, without what nobody may write down.
+    fn hidden(&self, text: &str) -> Box<str> {
+        let (run, plan) = (self.crew.secrets(), &self.crew.plan);
+        let own = hide::secrets(run, plan, self.handle.id());
+        plan.hide(&own.redact(text)).into()
     }
 
     fn status(&self, status: Status) {

@@ -17,7 +17,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-pub use client::{Attempt, AttemptOutcome, Cause, Client, ClientEvent, Quit, Session};
+pub use client::{Attempt, AttemptOutcome, Cause, Client, ClientEvent, Quit, Session, Trace};
 pub use header::{
     DeliveryMode, Duplicates, Header, IdKind, PolicySource, Shard, Source, Terms, TriggerKind,
 };

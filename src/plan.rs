@@ -4,6 +4,7 @@
 mod auth;
 mod columns;
 
+use std::borrow::Cow;
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 use std::time::Duration;
@@ -117,6 +118,12 @@ impl Plan {
     #[must_use]
     pub fn profile(&self) -> &Arc<Profile> {
         &self.profile
+    }
+
+    /// A text of a server's without any client's own values.
+    #[must_use]
+    pub fn hide<'t>(&self, text: &'t str) -> Cow<'t, str> {
+        self.columns.hide(text)
     }
 
     /// What fills a client's templates: its number, its row, the server's port. A dial adds its cursor and what the client

@@ -17,6 +17,7 @@ pub mod sample;
 mod source;
 pub mod spec;
 pub mod talk;
+pub mod trace;
 
 use std::fmt;
 use std::time::Duration;
@@ -27,7 +28,7 @@ use crate::history::{Duplicates, IdKind};
 use crate::template::{Place, Template, Values};
 
 pub use spec::Spec;
-pub use talk::{Talk, Turn};
+pub use talk::{Ending, Talk, Turn};
 
 /// How bytes move.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]

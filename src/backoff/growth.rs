@@ -104,7 +104,7 @@ impl Growth {
     pub fn delay(&self, n: u32, ask: &Ask) -> Duration {
         let base = self.base(ask.address);
         let mut draws = ask.address.generator();
-        let previous = ask.previous.filter(|_| n > 0);
+        let previous = ask.previous.filter(|before| n > 0 && !before.is_zero());
         let v = self.curve(base, n).as_micros() as f64;
         let micros = match (self.jitter, previous) {
             (Jitter::Decorrelated, previous) => {

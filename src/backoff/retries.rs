@@ -18,12 +18,13 @@ pub struct Retries {
     made: u32,
     /// How many of those the delays don't count, since a fallback begins them anew.
     skipped: u32,
-    previous: Option<Duration>,
-    /// The base that a server's `retry:` asked for.
-    base: Option<Duration>,
-    /// The server's last `Retry-After`.
-    not_before: Option<Duration>,
     fell_back: bool,
+    /// The delay drawn last, in us. One such is kept for each of very many clients: hence no `Option<Duration>` here.
+    previous: u64,
+    /// The base that a server's `retry:` asked for, in ms; 0 = none.
+    base: u32,
+    /// The server's last `Retry-After`, in ms; 0 = none.
+    not_before: u32,
 }
 
 /// How much time has passed when the next retry is asked for.
@@ -61,10 +62,10 @@ impl Retries {
             drops: 0,
             made: 0,
             skipped: 0,
-            previous: None,
-            base: None,
-            not_before: None,
             fell_back: false,
+            previous: 0,
+            base: 0,
+            not_before: 0,
         }
     }
 
@@ -75,20 +76,20 @@ impl Retries {
 
     /// The count begins anew.
     pub fn reset(&mut self) {
-        (self.made, self.skipped, self.previous) = (0, 0, None);
+        (self.made, self.skipped, self.previous) = (0, 0, 0);
     }
 
     /// The server named a time until reconnects (`retry:`), for good.
     pub fn retry(&mut self, policy: &Backoff, delay: Duration) {
         if let Some(floor) = policy.hints.retry {
-            self.base = Some(delay.max(floor).max(Duration::from_millis(1)));
+            self.base = millis(delay.max(floor)).max(1);
         }
     }
 
     /// The refusal named a time for the next dial (`Retry-After`).
     pub fn retry_after(&mut self, policy: &Backoff, delay: Duration) {
         if policy.hints.retry_after == rules::RetryAfter::Added {
-            self.not_before = Some(delay);
+            self.not_before = millis(delay);
         }
     }
 
@@ -101,10 +102,16 @@ impl Retries {
         }
     }
 
+    /// Whether a connection was ever lost.
+    #[must_use]
+    pub fn has_dropped(&self) -> bool {
+        self.drops > 0
+    }
+
     /// What comes after a dial or a connection that ended so.
     pub fn next(&mut self, policy: &Backoff, ending: Ending, passed: Passed) -> Next {
         let attempt = self.made;
-        let hint = self.not_before.take().unwrap_or_default();
+        let hint = Duration::from_millis(std::mem::take(&mut self.not_before).into());
         if policy.limits.attempts.is_some_and(|most| attempt >= most)
             || policy
                 .limits
@@ -151,8 +158,8 @@ impl Retries {
         }
         let drawn = policy.delay(&Ask {
             attempt: attempt - self.skipped,
-            previous: self.previous,
-            base: self.base,
+            previous: Some(Duration::from_micros(self.previous)),
+            base: (self.base > 0).then(|| Duration::from_millis(self.base.into())),
             address: Address {
                 seed: self.seed,
                 client: self.client,
@@ -160,7 +167,7 @@ impl Retries {
                 attempt,
             },
         });
-        self.previous = Some(drawn);
+        self.previous = drawn.as_micros() as u64;
         match policy.counted {
             Counted::FromEnd => drawn,
             Counted::FromStart => drawn.saturating_sub(took),
@@ -184,4 +191,8 @@ pub fn refused(policy: &Backoff, most: u32) -> Vec<Window> {
             (Some(_), _) => policy.bounds(n - 2),
         })
         .collect()
+}
+
+fn millis(delay: Duration) -> u32 {
+    u32::try_from(delay.as_millis()).unwrap_or(u32::MAX)
 }

@@ -8,7 +8,7 @@
 //! for ids with several contents, `observe.rs` where others publish), `walk.rs` reads one client after the other and
 //! counts, `pairs.rs` ends its pairs, with `presence.rs` for deadlines, `order.rs` for what comes later, `again.rs` for
 //! duplicates that are allowed, `resets.rs` for what a reload covers, `reload.rs` for what it does, `refusal.rs` for when
-//! a refused resume is one, and `visit.rs` for what came of a resume; `findings.rs` says what the counts mean and
+//! a refused resume is one, `unread.rs` for what came and could not be read, and `visit.rs` for what came of a resume; `findings.rs` says what the counts mean and
 //! `explain.rs` how people read it.
 //! It takes time linear in the receipts and memory for one client at a time.
 
@@ -25,6 +25,7 @@ mod presence;
 mod refusal;
 mod reload;
 mod resets;
+mod unread;
 mod visit;
 mod walk;
 
@@ -67,6 +68,8 @@ pub struct Assessment {
     pub caught_up: Vec<Vec<Option<Elapsed>>>,
     /// For each outage of the timeline: returning clients that had a publication confirmed while they were away.
     pub exposed: Vec<u32>,
+    /// Pairs and receipts that came in frames that were not read as their events.
+    pub unread: u64,
 }
 
 /// Judges what was delivered.
@@ -96,6 +99,7 @@ pub fn assess(history: &History, timeline: &Timeline) -> Assessment {
         exposures: &exposures,
     }
     .findings();
+    let unread = totals.unread.pairs + totals.unread.receipts;
     Assessment {
         facts: totals.facts,
         publications: publications(history, catalogue.double_stored),
@@ -104,6 +108,7 @@ pub fn assess(history: &History, timeline: &Timeline) -> Assessment {
         resumes: totals.resumes,
         caught_up: totals.caught_up,
         exposed: exposures.iter().map(|e| e.exposed).collect(),
+        unread,
     }
 }
 

@@ -15,7 +15,7 @@ use std::time::Duration;
 use super::chance::{self, Herd, Ruling};
 use super::delivery;
 use super::timeline::{self, OutageSpan, Timeline};
-use super::words::{percent, text};
+use super::words::{percent, text, unprimed};
 use super::{Check, Finding, OutageFacts, Outcome, Return};
 use crate::backoff::Mix;
 use crate::history::{End, History, PolicySource, Quit, TriggerKind};
@@ -300,9 +300,9 @@ impl Case<'_> {
             Some(End::NotConnected { connected }) => format!(
                 "only {connected} of {clients} clients could connect, so nothing was restarted"
             ),
-            Some(End::NotPrimed { primed }) => format!(
-                "only {primed} of {clients} clients received a priming event, so nothing was restarted"
-            ),
+            Some(End::NotPrimed { primed }) => {
+                format!("{}, so nothing was restarted", unprimed(self.history, *primed))
+            }
             Some(End::NoRestart) => "nobody restarted the server within the limit".into(),
             Some(End::Interrupted { .. }) => "interrupted before the outage".into(),
             Some(End::Broken { why }) => format!("the run broke off before the outage: {why}"),

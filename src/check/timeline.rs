@@ -76,6 +76,8 @@ pub struct WaveSpan {
     pub last_drop: Elapsed,
     /// Clients dropped in it.
     pub dropped: u32,
+    /// Of these, clients that lost nothing but sessions that herd's own profile ended.
+    pub own: u32,
     /// Whether the trigger caused it; if not, it is a relapse (rule 3 of judgement).
     pub triggered: bool,
     /// When the target was first ready at or after the first drop; none where nothing says so.
@@ -83,10 +85,11 @@ pub struct WaveSpan {
 }
 
 impl WaveSpan {
-    /// Whether it is judged by itself: at least 5 % of the clients, and at least two (rule 3 of judgement).
+    /// Whether it is judged by itself: at least 5 % of the clients, and at least two (rule 3 of judgement), not counting
+    /// those that herd itself cut off.
     #[must_use]
     pub fn judged(&self, clients: usize) -> bool {
-        self.dropped as usize >= least_judged(clients)
+        (self.dropped - self.own) as usize >= least_judged(clients)
     }
 }
 
@@ -193,6 +196,8 @@ impl Timeline {
         for drops in mine.chunk_by(|a, b| b.at.since(a.at) <= PAUSE) {
             let wave = outage.waves.len() as u32 + 1;
             let clients: HashSet<usize> = drops.iter().map(|a| a.client).collect();
+            let lost = drops.iter().filter(|a| !a.own).map(|a| a.client);
+            let lost = lost.collect::<HashSet<_>>().len();
             let first_drop = drops[0].at;
             let triggered = match history.header.terms.trigger {
                 _ if start.outage == 0 => false,
@@ -206,6 +211,7 @@ impl Timeline {
                 first_drop,
                 last_drop: drops[drops.len() - 1].at,
                 dropped: clients.len() as u32,
+                own: (clients.len() - lost) as u32,
                 triggered,
                 ready: ready(first_drop),
             });

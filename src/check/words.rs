@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use crate::history::ClientId;
+use super::opening;
+use crate::history::{ClientId, History};
 
 /// How many clients a finding names.
 const NAMED: usize = 5;
@@ -24,6 +25,20 @@ pub(super) fn percent(share: f64) -> String {
         format!("{} %", percent.round())
     } else {
         format!("{percent:.1} %")
+    }
+}
+
+/// Who was primed, where not everybody was. All may have received something and yet have no event in common.
+pub(super) fn unprimed(history: &History, primed: u32) -> String {
+    let clients = history.header.clients;
+    if opening::never(history) {
+        "no client finished the opening that the profile describes".into()
+    } else if primed == clients {
+        format!(
+            "each of {clients} clients received a priming event, but not all of them one and the same"
+        )
+    } else {
+        format!("only {primed} of {clients} clients received a priming event")
     }
 }
 

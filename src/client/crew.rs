@@ -112,7 +112,11 @@ impl Crew {
             own,
             resumes,
             dialler: Dialler::new(scenario, network, clock),
-            table: EventTable::new(profile, connect.ids),
+            table: EventTable::new(
+                profile,
+                connect.ids,
+                (scenario.publish.source() == Source::Herd).then_some(own),
+            ),
             plan,
             handles,
             counters,

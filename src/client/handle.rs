@@ -44,6 +44,8 @@ pub struct Progress {
     pub last_reset: Option<Elapsed>,
     /// Whether it holds a cursor to resume from.
     pub has_cursor: bool,
+    /// Whether the profile's opening still waits for an answer of the server's.
+    pub opening: bool,
 }
 
 /// Why a client is to end its session.
@@ -68,6 +70,8 @@ pub(super) struct State {
     pub(super) recorder: Recorder,
     pub(super) progress: Progress,
     pub(super) numbers: Numbers,
+    /// Of herd's numbers, those that stood in frames that were not read as their events.
+    pub(super) traced: Numbers,
     pub(super) unread: Option<Box<str>>,
 }
 

@@ -1,6 +1,7 @@
 //! What a server says of a client, without the secrets that the client told it.
 //!
-//! Only failures pass through here: an event's frame is read, not written down.
+//! Only failures pass through here: an event's frame is read, not written down. What one client is told may be another
+//! one's secret.
 
 use crate::history::{AttemptOutcome, Cause, ClientId};
 use crate::plan::Plan;
@@ -31,28 +32,28 @@ pub(crate) fn secrets(run: &Secrets, plan: &Plan, client: ClientId) -> Secrets {
 /// An outcome with its text made fit to be stored.
 pub(super) fn outcome(
     outcome: AttemptOutcome,
-    secrets: impl FnOnce() -> Secrets,
+    hide: impl FnOnce(&str) -> Box<str>,
 ) -> AttemptOutcome {
     match outcome {
         AttemptOutcome::Handshake { status, why } => AttemptOutcome::Handshake {
             status,
-            why: secrets().redact(&why).into(),
+            why: hide(&why),
         },
-        AttemptOutcome::Local(why) => AttemptOutcome::Local(secrets().redact(&why).into()),
+        AttemptOutcome::Local(why) => AttemptOutcome::Local(hide(&why)),
         other => other,
     }
 }
 
 /// A cause with its text made fit to be stored.
-pub(super) fn cause(cause: Cause, secrets: impl FnOnce() -> Secrets) -> Cause {
+pub(super) fn cause(cause: Cause, hide: impl FnOnce(&str) -> Box<str>) -> Cause {
     match cause {
         Cause::Close { code, reason } if !reason.is_empty() => Cause::Close {
             code,
-            reason: secrets().redact(&reason).into(),
+            reason: hide(&reason),
         },
-        Cause::Protocol(why) => Cause::Protocol(secrets().redact(&why).into()),
-        Cause::Declined(why) => Cause::Declined(secrets().redact(&why).into()),
-        Cause::Io(why) => Cause::Io(secrets().redact(&why).into()),
+        Cause::Protocol(why) => Cause::Protocol(hide(&why)),
+        Cause::Declined(why) => Cause::Declined(hide(&why)),
+        Cause::Io(why) => Cause::Io(hide(&why)),
         other => other,
     }
 }

@@ -91,7 +91,7 @@ fn speak(connection: &mut Connection, turn: Turn) -> Option<Box<str>> {
     for text in &turn.say {
         connection.send(text);
     }
-    turn.end
+    turn.end.map(|end| end.to_string().into())
 }
 
 fn said_no(why: &str) -> String {

@@ -17,15 +17,35 @@ use super::handle::{Order, Status};
 use super::machine::{Action, Input};
 use super::table::{Cursor, Known, Part, Token};
 use super::{ending, hide};
-use crate::history::{Cause, Elapsed};
-use crate::profile::{Carried, Fate, Turn};
+use crate::history::{Cause, Elapsed, Seq};
+use crate::profile::{Carried, Ending, Fate, Turn};
 use crate::template::Values;
 use crate::transport::{Connection, Opened, Payload, safe};
 
-/// Frames that are kept of those that a client could not read, and how much of each (bytes).
-const UNREAD: (u32, usize) = (3, 200);
+/// Frames that are kept of those that a client could not read, of all and of those that herd's numbers stood in.
+const UNREAD: u32 = 3;
+/// How much of each (bytes).
+const KEPT: usize = 200;
 /// How long a server may take to close after the close frames.
 const GOODBYE: Duration = Duration::from_secs(1);
+
+/// Why a frame is kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Sample {
+    /// It was read as an event that lacks what herd needs of one. The first is enough.
+    Lacking,
+    /// It could not be read.
+    Unread,
+    /// herd's numbers stand in it and were not read.
+    Traced,
+}
+
+/// Whether an event brought what herd needs of one: its number where it publishes, and something to resume from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Needs {
+    There,
+    Missing,
+}
 
 /// What an open connection brought.
 enum Step {
@@ -67,6 +87,10 @@ impl Client<'_> {
                 Step::Ordered(Order::Stop) => Some(Cause::Herd),
             };
         };
+        // A `retry:` may have come with the end.
+        if let Some(delay) = connection.take_retry() {
+            self.told_to_wait(delay);
+        }
         self.ended(connection, cause).await
     }
 
@@ -97,12 +121,20 @@ impl Client<'_> {
     /// The session is over: records why, and asks the machine what comes next.
     async fn ended(&mut self, connection: Connection, cause: Cause) -> Option<Action> {
         let at = self.now();
-        let cause = hide::cause(cause, || self.secrets());
+        let cause = hide::cause(cause, |text| self.hidden(text));
         let fate = self.fate(&cause);
         if fate == Fate::Reset {
             self.refused(at, &told(&cause));
         }
-        self.handle.lock().recorder.closed(at, cause.clone());
+        let waiting = self.talk.unanswered(self.crew.plan.profile());
+        let waiting = waiting.map(|text| self.hidden(&text));
+        {
+            let recorder = &mut self.handle.lock().recorder;
+            waiting
+                .into_iter()
+                .for_each(|text| recorder.unanswered(text));
+            recorder.closed(at, cause.clone());
+        }
         if cause == Cause::Herd {
             connection
                 .leave(self.crew.dialler.clock.instant(at + GOODBYE))
@@ -159,7 +191,14 @@ impl Client<'_> {
         if turn.reset {
             self.reset(at, self.crew.table.nothing());
         }
+        self.tell_opening();
         speak(connection, turn)
+    }
+
+    /// Open is not subscribed: the conductor waits until the opening is done.
+    fn tell_opening(&self) {
+        let opening = self.talk.is_opening(self.crew.plan.profile());
+        self.handle.lock().progress.opening = opening;
     }
 
     /// The hot path: nothing here allocates for an event whose frame any client saw before.
@@ -171,8 +210,14 @@ impl Client<'_> {
                 cursor: self.resumed.as_ref().and_then(|event| event.id.as_deref()),
                 ..plan.values(self.handle.id())
             };
-            self.talk
-                .hear(plan.profile(), at.duration(), frame, &values)
+            let opening = self.talk.is_opening(plan.profile());
+            let turn = self
+                .talk
+                .hear(plan.profile(), at.duration(), frame, &values);
+            if opening {
+                self.tell_opening();
+            }
+            turn
         } else {
             Turn::default()
         };
@@ -184,10 +229,14 @@ impl Client<'_> {
             Some(_) => Carried::Cursor,
         };
         let parts = self.crew.table.read(frame, carried, &mut self.guess);
-        let mut end = None;
+        let (mut end, mut sample) = (None, None);
         for part in parts.as_slice() {
             match part {
-                Part::Event(known, token) => self.event(at, *known, token.as_ref()),
+                Part::Event(known, token) => {
+                    if self.event(at, *known, token.as_ref()) == Needs::Missing {
+                        sample = sample.max(Some(Sample::Lacking));
+                    }
+                }
                 Part::Cursor(token) => self.moved(token.as_ref()),
                 Part::Reset(known) => self.reset(at, *known),
                 Part::CaughtUp => self.handle.lock().recorder.marker(at),
@@ -196,8 +245,15 @@ impl Client<'_> {
                     end = Some(Cause::Declined((&**text).into()));
                     break;
                 }
-                Part::Unread => self.unread(at, payload),
+                Part::Unread => sample = sample.max(Some(Sample::Unread)),
+                Part::Traced(numbers) => {
+                    self.traced(at, numbers);
+                    sample = Some(Sample::Traced);
+                }
             }
+        }
+        if let Some(sample) = sample {
+            self.keep(at, payload, sample);
         }
         let ended = speak(connection, turn);
         if end.is_none()
@@ -226,12 +282,10 @@ impl Client<'_> {
             ..plan.values(self.handle.id())
         };
         let turn = self.talk.tick(plan.profile(), at.duration(), &values);
-        let silent = turn.end.is_some() && !self.talk.is_opening(plan.profile());
-        let end = speak(connection, turn);
-        if silent { Some(Cause::Heartbeat) } else { end }
+        speak(connection, turn)
     }
 
-    fn event(&mut self, at: Elapsed, known: Known, token: Option<&Arc<Token>>) {
+    fn event(&mut self, at: Elapsed, known: Known, token: Option<&Arc<Token>>) -> Needs {
         let own = known.seq.filter(|seq| self.crew.own.holds(*seq));
         let new = token.map_or(Cursor::Id(known), |token| Cursor::Token(token.clone()));
         let resumable = own.is_some() || token.is_some() || self.crew.resumes == Resumes::FromAny;
@@ -251,6 +305,10 @@ impl Client<'_> {
         state.progress.has_cursor |= supersedes;
         if let Some(seq) = own {
             state.numbers.insert(seq.0);
+        }
+        match own.is_some() || !self.crew.table.is_numbered() {
+            true if state.progress.has_cursor => Needs::There,
+            _ => Needs::Missing,
         }
     }
 
@@ -275,7 +333,7 @@ impl Client<'_> {
 
     /// The server can't resume from the cursor: the next dial begins anew, or the client would be refused for ever.
     pub(super) fn refused(&mut self, at: Elapsed, text: &str) {
-        let text: Box<str> = self.secrets().redact(text).into();
+        let text = self.hidden(text);
         self.cursor = Cursor::None;
         let mut state = self.handle.lock();
         state.recorder.resume_refused(at, text);
@@ -289,13 +347,32 @@ impl Client<'_> {
         self.machine.on(at, Input::Cursor { event }, self.policy);
     }
 
-    fn unread(&mut self, at: Elapsed, payload: &Payload) {
-        let (most, bytes) = UNREAD;
-        if self.unread < most {
-            self.unread += 1;
-            let text = safe(payload.frame().bytes, bytes);
-            let text: Box<str> = self.secrets().redact(&text).into();
+    /// herd's numbers stood in a frame that was not read as their events.
+    fn traced(&mut self, at: Elapsed, numbers: &[Seq]) {
+        let mut state = self.handle.lock();
+        for seq in numbers {
+            if !state.traced.contains(seq.0) {
+                state.traced.insert(seq.0);
+                state.recorder.traced(at, *seq);
+            }
+        }
+    }
+
+    /// Keeps a frame that could not be read, while there are few.
+    fn keep(&mut self, at: Elapsed, payload: &Payload, sample: Sample) {
+        let kept = &mut self.kept[sample as usize];
+        let most = match sample {
+            Sample::Lacking => 1,
+            Sample::Unread | Sample::Traced => UNREAD,
+        };
+        if *kept < most {
+            *kept += 1;
+            let text = safe(payload.frame().bytes, KEPT);
+            let text = self.hidden(&text);
             let mut state = self.handle.lock();
+            if sample == Sample::Lacking {
+                return state.recorder.lacking(at, text);
+            }
             state.unread.get_or_insert_with(|| text.clone());
             state.recorder.unread(at, text);
         }
@@ -307,7 +384,10 @@ fn speak(connection: &mut Connection, turn: Turn) -> Option<Cause> {
     for text in &turn.say {
         connection.send(text);
     }
-    turn.end.map(Cause::Declined)
+    turn.end.map(|end| match end {
+        Ending::Unanswered(_) => Cause::Unanswered,
+        Ending::Silent(_) => Cause::Heartbeat,
+    })
 }
 
 /// An end in the server's words.

@@ -9,8 +9,9 @@ use std::cmp::Ordering;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
+use super::crew::OwnNumbers;
 use crate::history::{Event, EventIx, IdKind, Seq};
-use crate::profile::{Carried, Decoded, Moves, Profile, Reading};
+use crate::profile::{Carried, Decoded, Moves, Profile, Reading, trace};
 use crate::transport::Frame;
 use memo::{Frames, key};
 
@@ -26,6 +27,8 @@ const MOST_PARTS: usize = 64;
 pub struct EventTable {
     profile: Arc<Profile>,
     ids: IdKind,
+    /// herd's numbers, where herd publishes.
+    own: Option<OwnNumbers>,
     remembered: usize,
     frames: RwLock<Frames>,
     events: Mutex<Events>,
@@ -48,6 +51,8 @@ pub enum Part {
     Fatal(Arc<str>),
     /// Not understood.
     Unread,
+    /// herd's numbers stand in the frame and were not read as those of its events.
+    Traced(Arc<[Seq]>),
 }
 
 /// An event's place in the table with what a client needs of it at once.
@@ -120,12 +125,13 @@ struct Events {
 }
 
 impl EventTable {
-    /// An empty table for a profile whose ids are of this kind.
+    /// An empty table for a profile whose ids are of this kind; `own` are herd's numbers, where herd publishes.
     #[must_use]
-    pub fn new(profile: Arc<Profile>, ids: IdKind) -> Self {
+    pub fn new(profile: Arc<Profile>, ids: IdKind, own: Option<OwnNumbers>) -> Self {
         Self {
             profile,
             ids,
+            own,
             remembered: REMEMBERED,
             frames: RwLock::default(),
             events: Mutex::default(),
@@ -149,6 +155,12 @@ impl EventTable {
             *guess = Guess(frames.remember(hash, &parts, self.remembered));
         }
         parts
+    }
+
+    /// Whether an event ought to hold a number of herd's.
+    #[must_use]
+    pub fn is_numbered(&self) -> bool {
+        self.own.is_some()
     }
 
     /// A reset that names no id.
@@ -235,18 +247,42 @@ impl EventTable {
 
     fn decode(&self, frame: Frame<'_>, carried: Carried) -> (Parts, bool) {
         let decoded = self.profile.decode(frame, carried);
+        let traced = self.traced(frame, &decoded);
         let mut events = self.lock();
         let mut parts: Vec<Part> = decoded
             .into_iter()
             .filter_map(|part| self.part(&mut events, part))
+            .chain(traced)
             .collect();
-        // An unread frame's text matters to whoever sees it, and there are only a few of them.
-        let keep = parts.len() <= MOST_PARTS && !parts.contains(&Part::Unread);
+        let keep = parts.len() <= MOST_PARTS;
         let parts = match parts.len() {
             1 => Parts::One(parts.remove(0)),
             _ => Parts::Many(parts.into()),
         };
         (parts, keep)
+    }
+
+    /// The numbers of herd's that stand in a frame and were not read there. Where every part of it was read and has its
+    /// number, nothing is looked for.
+    fn traced(&self, frame: Frame<'_>, decoded: &[Decoded]) -> Option<Part> {
+        let own = self.own?;
+        let holds = |n| own.holds(Seq(n));
+        let read = |part: &Decoded| match part {
+            Decoded::Event(event) => event.seq.is_some_and(holds),
+            Decoded::Unread(_) => false,
+            _ => true,
+        };
+        if !decoded.is_empty() && decoded.iter().all(read) {
+            return None;
+        }
+        let mut numbers = trace::numbers(frame.bytes, &holds);
+        for part in decoded {
+            if let Decoded::Event(event) = part {
+                numbers.retain(|n| event.seq != Some(*n));
+            }
+        }
+        let numbers: Arc<[Seq]> = numbers.into_iter().map(Seq).collect();
+        (!numbers.is_empty()).then_some(Part::Traced(numbers))
     }
 
     fn part(&self, events: &mut Events, decoded: Decoded) -> Option<Part> {

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::{ClientId, Elapsed, Entries, EventIx, History, Stream};
+use super::{ClientId, Elapsed, Entries, EventIx, History, Seq, Stream};
 
 /// How a dial ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -96,11 +96,13 @@ pub enum Cause {
     Io(Box<str>),
     /// herd ended the run. Not a drop.
     Herd,
-    /// The profile ended the session: the server refused the resume, sent a fatal frame, or did not answer the opening
-    /// in time. In the server's words, made safe.
+    /// The server declared the session over: it refused the resume, or sent a fatal frame. In its words, made safe.
     Declined(Box<str>),
     /// The stream's body ended before it was whole.
     Cut,
+    /// herd's own profile ended the session: nothing that came in time fits what its opening waits for. What it waited for
+    /// is [`Session::unanswered`].
+    Unanswered,
 }
 
 impl Cause {
@@ -120,6 +122,7 @@ impl Cause {
             Self::Herd => "herd",
             Self::Declined(_) => "declined",
             Self::Cut => "cut",
+            Self::Unanswered => "unanswered",
         }
     }
 
@@ -150,6 +153,20 @@ pub struct Session {
     pub marker: Option<Elapsed>,
     /// When and with what words the server refused to resume it, once it was open.
     pub refused: Option<(Elapsed, Box<str>)>,
+    /// Where it ended before the profile's opening was done: the step that was waited for, and what came instead.
+    pub unanswered: Option<Box<str>>,
+}
+
+/// A frame that the profile did not read as an event of herd's holds one of herd's numbers, whole, as a number or text of its
+/// own. Such numbers are too large to stand anywhere by chance: the event came, and herd could not read it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Trace {
+    /// When the first of them came.
+    pub at: Elapsed,
+    /// The first number.
+    pub first: Seq,
+    /// The last one; all between them came too.
+    pub last: Seq,
 }
 
 impl Session {
@@ -196,7 +213,7 @@ pub enum ClientEvent {
         /// Why.
         why: Quit,
     },
-    /// A frame that the profile could not read (the first few only).
+    /// A frame that the profile could not read (the first few only, and the first few in which herd's numbers stood).
     Unread {
         /// When.
         at: Elapsed,
@@ -219,6 +236,27 @@ pub enum ClientEvent {
         /// In its own words, made safe.
         text: Box<str>,
     },
+    /// herd's numbers stood whole in frames that were not read as their events; each number is told once. See [`Trace`].
+    Traced {
+        /// When the first of them came.
+        at: Elapsed,
+        /// The first number.
+        first: Seq,
+        /// The last one.
+        last: Seq,
+    },
+    /// The first frame that was read as an event and lacked herd's number, or anything to resume from.
+    Lacking {
+        /// When.
+        at: Elapsed,
+        /// The frame, cut and made safe.
+        text: Box<str>,
+    },
+    /// The session that is about to end never finished the profile's opening.
+    Unanswered {
+        /// The step that it waited for, and what came instead, made safe.
+        text: Box<str>,
+    },
 }
 
 /// One client's whole record.
@@ -234,6 +272,10 @@ pub struct Client {
     pub quit: Option<(Elapsed, Quit)>,
     /// Frames that the profile could not read, the first few.
     pub unread: Vec<(Elapsed, Box<str>)>,
+    /// Which of herd's numbers stood in such frames.
+    pub traced: Vec<Trace>,
+    /// The first frame that was read as an event and lacked herd's number, or anything to resume from.
+    pub lacking: Option<(Elapsed, Box<str>)>,
     /// Delays that the server asked for.
     pub retry_after: Vec<(Elapsed, Duration)>,
     /// When and with what words servers refused to resume it in their answer to a handshake: no session came of these.
@@ -256,6 +298,8 @@ impl Client {
             sessions: Vec::new(),
             quit: None,
             unread: Vec::new(),
+            traced: Vec::new(),
+            lacking: None,
             retry_after: Vec::new(),
             refused_dials: Vec::new(),
             stream: Stream::default(),
@@ -284,6 +328,7 @@ impl Client {
                         resumed_from: attempt.resumed_from,
                         marker: None,
                         refused: None,
+                        unanswered: None,
                     });
                 }
                 self.attempts.push(attempt);
@@ -300,6 +345,15 @@ impl Client {
             }
             ClientEvent::Quit { at, why } => self.quit = Some((at, why)),
             ClientEvent::Unread { at, text } => self.unread.push((at, text)),
+            ClientEvent::Traced { at, first, last } => {
+                self.traced.push(Trace { at, first, last });
+            }
+            ClientEvent::Lacking { at, text } => self.lacking = Some((at, text)),
+            ClientEvent::Unanswered { text } => {
+                if let Some(session) = self.sessions.last_mut() {
+                    session.unanswered = Some(text);
+                }
+            }
             ClientEvent::RetryAfter { at, delay } => self.retry_after.push((at, delay)),
             ClientEvent::ResumeRefused { at, text } => {
                 match self.sessions.last_mut().filter(|s| s.closed.is_none()) {

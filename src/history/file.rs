@@ -1,7 +1,7 @@
 //! The history's form on disk: written as the run goes, read back whole or up to where it was cut, merged from shards.
 //!
 //! ```text
-//! "herd-history/2\n"  then records: length (u32 LE) | CRC-32 (u32 LE) | LZ4 block of a postcard value
+//! "herd-history/3\n"  then records: length (u32 LE) | CRC-32 (u32 LE) | LZ4 block of a postcard value
 //! ```
 //!
 //! The first record is the [`Header`], every other a [`Chunk`]. A chunk is in the file whole or not at all, and holds
@@ -22,7 +22,7 @@ use super::{Client, ClientId, Elapsed, Event, Header, History, Mark, Publication
 
 pub use merge::{merge, read_all};
 
-const MAGIC: &[u8] = b"herd-history/2\n";
+const MAGIC: &[u8] = b"herd-history/3\n";
 const MAGIC_STEM: &[u8] = b"herd-history/";
 
 /// The largest record that a reader accepts, bytes: a length beyond it is damage, not data.

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Attempt, AttemptOutcome, Cause, ClientEvent, Elapsed, EventIx, Quit};
+use super::{Attempt, AttemptOutcome, Cause, ClientEvent, Elapsed, EventIx, Quit, Seq};
 
 const NEXT: u64 = 0;
 const OTHER: u64 = 1;
@@ -295,6 +295,31 @@ impl Recorder {
     /// A frame could not be read.
     pub fn unread(&mut self, at: Elapsed, text: Box<str>) {
         self.events.push(ClientEvent::Unread { at, text });
+    }
+
+    /// One of herd's numbers stood in a frame that was not read as its event. A replay tells them in order, and costs one
+    /// entry.
+    pub fn traced(&mut self, at: Elapsed, seq: Seq) {
+        match self.events.last_mut() {
+            Some(ClientEvent::Traced { last, .. }) if last.0.checked_add(1) == Some(seq.0) => {
+                *last = seq;
+            }
+            _ => self.events.push(ClientEvent::Traced {
+                at,
+                first: seq,
+                last: seq,
+            }),
+        }
+    }
+
+    /// A frame was read as an event, and lacked what a client needs of it.
+    pub fn lacking(&mut self, at: Elapsed, text: Box<str>) {
+        self.events.push(ClientEvent::Lacking { at, text });
+    }
+
+    /// The session that is about to end never finished the profile's opening.
+    pub fn unanswered(&mut self, text: Box<str>) {
+        self.events.push(ClientEvent::Unanswered { text });
     }
 
     /// The server named a delay after which to come back.

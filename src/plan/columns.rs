@@ -3,8 +3,12 @@
 //! It is read once, before the run, and only the columns that some template names are kept. They are secrets as a rule, so
 //! nothing here can be shown, and no message holds a value.
 
+use std::borrow::Cow;
+use std::collections::{BTreeSet, HashSet};
 use std::fmt;
 use std::path::Path;
+
+use xxhash_rust::xxh3::xxh3_64;
 
 use crate::error::Error;
 use crate::history::ClientId;
@@ -16,7 +20,14 @@ pub(super) struct Columns {
     names: Vec<Box<str>>,
     /// Row by row.
     values: Vec<Option<Box<str>>>,
+    /// Every value's hash, to know it again in what a server says; a second copy of all of them would cost too much.
+    known: HashSet<u64>,
+    /// The values' lengths, the longest first.
+    lengths: Vec<usize>,
 }
+
+/// A shorter value would hide half of every text, and protects nothing.
+const SHORTEST: usize = 6;
 
 impl Columns {
     /// Reads the file for this many clients. `wanted` are the columns' names; an empty cell is a value that is unset.
@@ -45,6 +56,8 @@ impl Columns {
         let mut columns = Self {
             names: wanted.iter().map(|name| Box::from(*name)).collect(),
             values: Vec::new(),
+            known: HashSet::new(),
+            lengths: Vec::new(),
         };
         let mut rows = 0;
         let mut record = csv::StringRecord::new();
@@ -66,7 +79,45 @@ impl Columns {
                 .extend(cells.map(|cell| cell.filter(|cell| !cell.is_empty()).map(Box::from)));
             rows += 1;
         }
+        columns.remember();
         Ok(columns)
+    }
+
+    fn remember(&mut self) {
+        let values = self.values.iter().flatten();
+        let mut lengths = BTreeSet::new();
+        for value in values.filter(|value| value.len() >= SHORTEST) {
+            self.known.insert(xxh3_64(value.as_bytes()));
+            lengths.insert(value.len());
+        }
+        self.lengths = lengths.into_iter().rev().collect();
+    }
+
+    /// The text without any client's values: what one client is told may be another one's. Its time is that of the text's
+    /// length times the number of different lengths of values.
+    pub(super) fn hide<'t>(&self, text: &'t str) -> Cow<'t, str> {
+        let longest = |rest: &str| {
+            let known = |length: &&usize| {
+                let value = rest.as_bytes().get(..**length);
+                value.is_some_and(|value| self.known.contains(&xxh3_64(value)))
+            };
+            self.lengths.iter().find(known).copied()
+        };
+        let (mut shown, mut kept, mut at) = (String::new(), 0, 0);
+        while at < text.len() && !self.lengths.is_empty() {
+            match longest(&text[at..]).filter(|length| text.is_char_boundary(at + length)) {
+                Some(length) => {
+                    shown = shown + &text[kept..at] + "***";
+                    at += length;
+                    kept = at;
+                }
+                None => at += text[at..].chars().next().map_or(1, char::len_utf8),
+            }
+        }
+        match kept {
+            0 => Cow::Borrowed(text),
+            _ => Cow::Owned(shown + &text[kept..]),
+        }
     }
 
     /// A client's row.
@@ -121,6 +172,22 @@ mod tests {
         assert_eq!(columns.of(ClientId(2)).values, [Some("t,2".into()), None]);
         assert_eq!(format!("{columns:?}"), "[\"token\", \"room\"]");
         assert!(Columns::default().of(ClientId(7)).values.is_empty());
+    }
+
+    #[test]
+    fn any_clients_value_is_hidden_in_what_a_server_says() {
+        let text = "token,room\ntoken-1,a\ntoken-one,a\ntokén-2,hall\n";
+        let columns = read(text, &["token", "room"], 3).unwrap();
+        for (said, shown) in [
+            ("no token-1!", "no ***!"),
+            ("token-onetoken-1", "******"),
+            ("é tokén-2 in hall a", "é *** in hall a"),
+            ("token-3", "token-3"),
+            ("", ""),
+        ] {
+            assert_eq!(columns.hide(said), shown, "{said}");
+        }
+        assert_eq!(Columns::default().hide("token-1"), "token-1");
     }
 
     #[test]

@@ -132,7 +132,9 @@ impl fmt::Display for Proof {
             Self::NotOpened(why) => return write!(f, "no session: {why}"),
             Self::NoEvent { unread: None } => "a session, but nothing came that is an event",
             Self::NoEvent { unread: Some(_) } => "frames came, but none that it reads as an event",
-            Self::NoCursor => "events are read, but they have no id: nothing to resume from",
+            Self::NoCursor => {
+                "events are read, but nothing in them looks like an id: nothing to resume from"
+            }
             Self::Missed {
                 refused: Some(words),
                 ..
@@ -211,7 +213,7 @@ fn missing(best: &Candidate, published: Option<&Publication>) -> Vec<String> {
             }
         }
         Proof::NoCursor => lacks(
-            "an id on the wire: without one no client can resume; name it with --id if there is one",
+            "an id that herd could find: where there is one, name it with --id; without one on the wire no client can resume",
         ),
         Proof::Missed { .. } => lacks("a resume: the server gives no client what it missed"),
         Proof::NotRead { frame } => lacks(&format!(

@@ -32,7 +32,7 @@ pub(super) struct Found {
 }
 
 /// Looks into one frame for herd's number `seq` and for an id, which is surely the one that the publisher was answered
-/// (`answered`) and else whatever bears a usual name, the least deep first.
+/// (`answered`) and else whatever bears a usual name or one that ends like an id's, the least deep first.
 pub(super) fn find(frame: &str, seq: u64, answered: Option<&str>) -> Found {
     let Ok(frame) = serde_json::from_str::<Value>(frame) else {
         return Found::default();
@@ -51,8 +51,23 @@ pub(super) fn find(frame: &str, seq: u64, answered: Option<&str>) -> Found {
             others().find(|(p, value)| p.rsplit('/').next() == Some(name) && !value.is_empty())
         })
     };
+    // Else what calls itself one: uid, uuid, guid, msgId, event-key.
+    let by_ending = || {
+        others().find(|(p, value)| {
+            let name = p
+                .rsplit('/')
+                .next()
+                .unwrap_or_default()
+                .to_ascii_lowercase();
+            let ends = ["id", "key", "seq"].iter().any(|end| name.ends_with(end));
+            ends && !value.is_empty()
+        })
+    };
     Found {
-        id: by_answer.or_else(by_name).map(|(p, _)| p.clone()),
+        id: by_answer
+            .or_else(by_name)
+            .or_else(by_ending)
+            .map(|(p, _)| p.clone()),
         seq: seq_at.cloned(),
     }
 }
@@ -109,6 +124,18 @@ mod tests {
                 Some("x9"),
                 Some("/key"),
                 Some("/seq"),
+            ),
+            (
+                r#"{"meta":{"uid":"e07"},"event":{"body":{"seq":77,"payload":"x"}}}"#,
+                Some("7"),
+                Some("/meta/uid"),
+                Some("/event/body/seq"),
+            ),
+            (
+                r#"{"msgKey":"k","data":{"id":4,"n":77}}"#,
+                None,
+                Some("/data/id"),
+                Some("/data/n"),
             ),
             // The number itself is no id.
             (r#"{"id":77}"#, None, None, Some("/id")),

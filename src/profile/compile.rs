@@ -4,13 +4,14 @@ mod frames;
 mod values;
 
 use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use super::decode::{Decoding, Extract, Rule};
 use super::spec::{Spec, When};
 use super::talk::{Beat, Span};
 use super::{Pointers, Profile, Refusal, Transport};
-use crate::history::IdKind;
+use crate::history::{Duplicates, IdKind};
 use crate::template::Template;
 use values::{
     KNOWN, Refused, bytes_regex, codes, is_name, is_query_name, is_token, pointer, refuse, stranger,
@@ -20,6 +21,10 @@ pub(super) use values::{Codes, holds_cursor};
 
 /// How long the open script may take where the profile says nothing.
 const TIMEOUT: Duration = Duration::from_secs(10);
+/// The statuses of HTTP (RFC 9110).
+const STATUSES: RangeInclusive<u16> = 100..=599;
+/// The close codes of WebSockets (RFC 6455), 1005 and 1006 included: a frame without a code, and no frame.
+const CLOSE_CODES: RangeInclusive<u16> = 1000..=4999;
 
 /// What the parts of a profile must agree on.
 struct Scope<'a> {
@@ -51,8 +56,8 @@ impl Profile {
             decoding: scope.decoding()?,
             beat: scope.beat()?,
             changed: scope.changed()?,
-            status: codes("status", &spec.status)?,
-            close: codes("close", &spec.close)?,
+            status: codes("status", &spec.status, &STATUSES)?,
+            close: codes("close", &spec.close, &CLOSE_CODES)?,
             timeout: spec.timeout.unwrap_or(TIMEOUT),
             rules,
             event,
@@ -100,6 +105,12 @@ impl<'a> Scope<'a> {
             refuse(
                 "contiguous",
                 "only integers can be without holes; say ids = \"integer\"",
+            )?;
+        }
+        if spec.duplicates == Duplicates::Marked && spec.event.redelivered.is_none() {
+            refuse(
+                "duplicates",
+                "nothing says where the mark stands; say event.redelivered",
             )?;
         }
         if spec.subprotocols.iter().any(|name| !is_token(name)) {

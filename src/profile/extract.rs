@@ -22,6 +22,15 @@ impl Pointer {
                 "{text:?} is no JSON Pointer (RFC 6901); write for example \"/id\", \"/data/id\" or \"/-1\""
             ));
         }
+        let from_the_end = |token: &str| {
+            let digits = token.strip_prefix('-').unwrap_or_default();
+            token != "-1" && !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit())
+        };
+        if let Some(token) = text.split('/').skip(1).find(|token| from_the_end(token)) {
+            return Err(format!(
+                "{token} in {text:?} finds nothing: only -1, the last element, counts from the end; use that, or an index from 0"
+            ));
+        }
         let unescaped = |token: &str| token.replace("~1", "/").replace("~0", "~").into();
         Ok(Self {
             text: text.into(),
@@ -279,7 +288,6 @@ mod tests {
             ("/", Some("z")),
             ("/a/01", None),
             ("/a/2", None),
-            ("/a/-2", None),
             ("/b", None),
             ("sse:id", Some("17")),
             ("{/a/0}:{/a/1/~0}/x", Some("1:y/x")),
@@ -293,7 +301,7 @@ mod tests {
         assert!(matches!(found("", &value), Found::Unfit(_)));
         assert_eq!(Pointer::parse("").unwrap().find(&value), Some(&value));
         assert_eq!(found("/a/-1", &json(r#"{"a": []}"#)), Found::Nothing);
-        for wrong in ["a", "/~2", "/a~", "{/a", "{a}"] {
+        for wrong in ["/a/-2", "a", "/~2", "/a~", "{/a", "{a}"] {
             assert!(Extractor::parse(wrong).is_err(), "{wrong}");
         }
     }

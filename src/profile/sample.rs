@@ -202,7 +202,7 @@ impl Run<'_> {
             self.line(&format!("  > {}", show(text)));
         }
         if let Some(why) = &turn.end {
-            self.line(&format!("  ends the session: {}", show(why)));
+            self.line(&format!("  ends the session: {}", show(&why.to_string())));
         }
     }
 

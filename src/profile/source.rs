@@ -4,6 +4,7 @@
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+use super::spec::{Rule, Step};
 use super::{ProfileName, Refusal, Spec};
 
 impl Spec {
@@ -79,8 +80,24 @@ impl<'de> Deserialize<'de> for Spec {
                 table
             }
         };
-        Self::deserialize(table).map_err(|e| D::Error::custom(e.to_string().trim_end()))
+        let read = Self::deserialize(table.clone());
+        read.map_err(|e| {
+            D::Error::custom(format!("{}{}", within(&table), e.to_string().trim_end()))
+        })
     }
+}
+
+/// The first rule or step that can't be read, as `frame[2]: `; TOML's own errors name the word, and not which of many
+/// rules holds it. Nothing where the mistake is elsewhere.
+fn within(table: &toml::Table) -> String {
+    fn first<T: serde::de::DeserializeOwned>(table: &toml::Table, key: &str) -> Option<String> {
+        let list = table.get(key)?.as_array()?;
+        let wrong = |item: &toml::Value| T::deserialize(item.clone()).is_err();
+        Some(format!("{key}[{}]: ", list.iter().position(wrong)? + 1))
+    }
+    let rule = first::<Rule>(table, "frame");
+    rule.or_else(|| first::<Step>(table, "open"))
+        .unwrap_or_default()
 }
 
 impl Serialize for Spec {

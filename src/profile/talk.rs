@@ -1,6 +1,7 @@
 //! What one client says: its open script, its answers to heartbeats, its own beat, and what it keeps of the server's words
 //! from session to session. Synchronous, without a clock: time is told to it.
 
+use std::fmt;
 use std::time::Duration;
 
 use xxhash_rust::xxh3::xxh3_64;
@@ -11,12 +12,14 @@ use super::matcher::{Matcher, Part};
 use super::spec::Unit;
 use super::{Carried, Profile};
 use crate::template::{Place as Goes, Template, Values};
-use crate::transport::{Frame, Kind};
+use crate::transport::{Frame, Kind, safe};
 
 /// The shortest time between two beats: a server's 0 or 1 must not make a storm.
 const SHORTEST: Duration = Duration::from_millis(100);
 /// No captured time is longer.
 const LONGEST: u64 = 24 * 60 * 60;
+/// How much of a frame that didn't fit is kept (bytes).
+const QUOTED: usize = 200;
 
 /// A step of the open script, compiled.
 #[derive(Debug, Clone)]
@@ -52,6 +55,8 @@ pub struct Talk {
     carried: Carried,
     /// How much of the open script is done.
     step: usize,
+    /// Frames that came while the step waited and that didn't fit, and the first of them, made safe.
+    unfit: Option<(u32, Box<str>)>,
     /// When the open script must be done.
     deadline: Option<Duration>,
     /// When the last frame came.
@@ -69,8 +74,25 @@ pub struct Turn {
     pub say: Vec<String>,
     /// Whether the client must reload; comes before what the same frame means otherwise, and leaves no cursor.
     pub reset: bool,
-    /// Why the session is to be ended (made safe).
-    pub end: Option<Box<str>>,
+    /// Why herd's side ends the session.
+    pub end: Option<Ending>,
+}
+
+/// Why herd's side ends a session.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Ending {
+    /// Nothing that came in time fits what the opening waits for: what that is, and what came (made safe).
+    Unanswered(Box<str>),
+    /// The server hasn't said a word for too long.
+    Silent(Box<str>),
+}
+
+impl fmt::Display for Ending {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unanswered(why) | Self::Silent(why) => f.write_str(why),
+        }
+    }
 }
 
 impl Talk {
@@ -81,6 +103,7 @@ impl Talk {
             named: profile.names().map(|_| None).collect(),
             carried: Carried::Nothing,
             step: 0,
+            unfit: None,
             deadline: None,
             heard: Duration::ZERO,
             silence: None,
@@ -106,7 +129,7 @@ impl Talk {
         let cursor = values.cursor.filter(|cursor| !cursor.is_empty());
         let values = Values { cursor, ..*values };
         self.carried = cursor.map_or(Carried::Nothing, |_| Carried::Cursor);
-        (self.step, self.heard) = (0, now);
+        (self.step, self.unfit, self.heard) = (0, None, now);
         (self.silence, self.beat) = (None, None);
         self.deadline = Some(now.saturating_add(profile.timeout));
         let mut turn = Turn::default();
@@ -161,12 +184,15 @@ impl Talk {
         let mut turn = Turn::default();
         if self.deadline.is_some_and(|at| now >= at) {
             let within = humantime::format_duration(profile.timeout);
-            turn.end = Some(format!("no answer to the opening within {within}").into());
+            let waiting = self.unanswered(profile).unwrap_or_default();
+            turn.end = Some(Ending::Unanswered(
+                format!("{waiting} (within {within})").into(),
+            ));
         } else if let Some(limit) = self.silence
             && now >= self.heard.saturating_add(limit)
         {
             let limit = humantime::format_duration(limit);
-            turn.end = Some(format!("not a word for {limit}").into());
+            turn.end = Some(Ending::Silent(format!("not a word for {limit}").into()));
         } else if self.beat.is_some_and(|at| now >= at) {
             let send = profile.beat.send.as_ref();
             turn.say
@@ -185,6 +211,18 @@ impl Talk {
     #[must_use]
     pub fn is_opening(&self, profile: &Profile) -> bool {
         self.listens(profile)
+    }
+
+    /// What the open script waits for and what came instead (made safe); none where it is done.
+    #[must_use]
+    pub fn unanswered(&self, profile: &Profile) -> Option<String> {
+        let step = self.listens(profile).then_some(self.step + 1)?;
+        let came = match &self.unfit {
+            None => "nothing came that could fit it".to_owned(),
+            Some((1, only)) => format!("what came doesn't fit it: {only}"),
+            Some((n, first)) => format!("none of {n} frames fits it, the first was {first}"),
+        };
+        Some(format!("open[{step}].expect: {came}"))
     }
 
     fn listens(&self, profile: &Profile) -> bool {
@@ -235,10 +273,12 @@ impl Talk {
         };
         let fits = |expect: &Matcher| expect.fits(part, self.carried, || false);
         if !step.expect.as_ref().is_some_and(fits) {
+            let first = || (0, safe(part.bytes, QUOTED));
+            self.unfit.get_or_insert_with(first).0 += 1;
             return;
         }
         self.capture(profile, step, part, turn);
-        self.step += 1;
+        (self.step, self.unfit) = (self.step + 1, None);
         self.advance(profile, now, values, turn);
     }
 

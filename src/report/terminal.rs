@@ -10,7 +10,7 @@ mod text;
 
 use std::path::{Path, PathBuf};
 
-use crate::check::{Finding, OutageFacts, Outcome};
+use crate::check::{Finding, OutageFacts, Outcome, opening};
 use crate::history::{End, Fate, History, Publication};
 
 use super::escape::{safe, width};
@@ -125,6 +125,12 @@ fn ending(history: &History) -> Option<String> {
             "{} of {clients} connected; nothing was restarted",
             count(*connected)
         )),
+        Some(End::NotPrimed { .. }) if opening::never(history) => {
+            Some("no client finished the profile's opening; nothing was restarted".into())
+        }
+        Some(End::NotPrimed { primed }) if *primed == history.header.clients => Some(format!(
+            "{clients} did not all receive one and the same priming event; nothing was restarted"
+        )),
         Some(End::NotPrimed { primed }) => Some(format!(
             "{} of {clients} received a priming event; nothing was restarted",
             count(*primed)
@@ -189,6 +195,9 @@ fn unread(page: &mut Page, history: &History) {
 
 /// What was read where nobody was primed: an event that lacks what a client needs.
 fn misread(history: &History) -> (&'static str, String) {
+    if let Some(hint) = opening::hint(history).filter(|_| opening::never(history)) {
+        return ("Opening", hint);
+    }
     let Some(event) = history.events.first() else {
         return (
             "Unread",
@@ -200,8 +209,13 @@ fn misread(history: &History) -> (&'static str, String) {
     let seq = event.seq.map(|seq| format!("the number {}", seq.0));
     let seq = seq.unwrap_or_else(|| "no number of herd's".to_owned());
     let events = counted(history.events.len() as u64, "event");
+    let mut frames = history.clients.iter().filter_map(|c| c.lacking.as_ref());
+    let frame = frames.next();
+    let frame = frame.map_or(String::new(), |(_, text)| {
+        format!(", such as {}", line(text))
+    });
     let text = format!(
-        "{events}, the first with {id} and {seq}; see whether --id and --seq point at the right places"
+        "{events}, the first with {id} and {seq}{frame}; see whether --id and --seq point at the right places"
     );
     ("Read", text)
 }

@@ -30,15 +30,20 @@ pub(super) fn receiving(crew: &Crew, sent: Option<(Seq, Seq)>) -> usize {
     };
     crew.handles()
         .iter()
-        .filter(|handle| handle.progress().has_cursor && some(handle))
+        .filter(|handle| holds_cursor(handle.progress()) && some(handle))
         .count()
 }
 
-/// How many clients hold a cursor.
+/// Whether a client can resume: it holds a cursor, and its opening is done.
+fn holds_cursor(progress: Progress) -> bool {
+    progress.has_cursor && !progress.opening
+}
+
+/// How many clients hold a cursor and have finished their opening.
 pub(super) fn with_cursor(crew: &Crew) -> usize {
     crew.handles()
         .iter()
-        .filter(|handle| handle.progress().has_cursor)
+        .filter(|handle| holds_cursor(handle.progress()))
         .count()
 }
 

@@ -299,13 +299,18 @@ fn or<T: Copy, U>(slot: &Slot<T>, convert: impl Fn(T) -> U, default: U) -> U {
     slot.as_ref().map_or(default, |given| convert(given.value))
 }
 
-/// The name that a mistyped one is nearest to, if it is near at all.
-fn nearest<'a>(word: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
-    names
+/// Up to three names that a mistyped one is near to, the nearest first: few letters apart, or begun so.
+fn nearest<'a>(word: &str, names: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
+    let begun = |name: &str| word.len() > 2 && name.starts_with(word);
+    let mut near: Vec<_> = names
         .map(|name| (distance(word, name), name))
-        .min()
-        .filter(|(distance, name)| *distance <= name.len() / 3 + 1)
-        .map(|(_, name)| name)
+        .filter(|(distance, name)| *distance <= name.len() / 3 + 1 || begun(name))
+        .collect();
+    near.sort_unstable();
+    let best = near.first().map_or(0, |(distance, _)| *distance);
+    near.retain(|(distance, name)| *distance <= best + 1 || begun(name));
+    near.truncate(3);
+    near.into_iter().map(|(_, name)| name).collect()
 }
 
 /// How many letters must be put in, taken out or changed (Levenshtein's distance).

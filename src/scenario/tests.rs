@@ -58,16 +58,10 @@ fn the_defaults_are_those_of_the_contract() {
     proxy = "env"
     source-ips = []
     ramp = "2s"
-    timeout = "10s"
     max-message = 1048576
 
     [client.backoff]
     preset = "full-jitter"
-    base = "5s"
-    factor = 2.0
-    cap = "1m"
-    max-attempts = "unlimited"
-    reset = "open"
 
     [outage]
     trigger = "child"
@@ -118,7 +112,14 @@ fn the_file_that_init_writes_loads_to_the_defaults() {
 #[test]
 fn the_file_that_init_writes_has_every_key() {
     let tables = [
-        "", "target", "connect", "client", "outage", "publish", "checks", "output",
+        "",
+        "target",
+        "connect",
+        "client.backoff",
+        "outage",
+        "publish",
+        "checks",
+        "output",
     ];
     for table in tables {
         let header = if table.is_empty() {
@@ -143,7 +144,11 @@ fn the_file_that_init_writes_has_every_key() {
             .collect();
         let missing: Vec<_> = known
             .iter()
-            .filter(|key| !tables.contains(*key) && !written.contains(*key) && **key != "profile")
+            .filter(|key| {
+                !tables.contains(*key)
+                    && !written.contains(*key)
+                    && !["profile", "client"].contains(*key)
+            })
             .collect();
         assert!(missing.is_empty(), "[{table}] lacks {missing:?}");
     }
@@ -164,6 +169,16 @@ fn a_resolved_scenario_renders_to_toml_that_loads_to_the_same() {
         "[client.backoff]\npreset = \"exponential\"\nbase = \"500ms\"\nfactor = 1.5\ncap = \"20s\"\nmax-attempts = 3",
         "[client.backoff]\npreset = \"fixed\"\ndelay = \"2s\"\njitter = \"10%\"",
         "[client.backoff]\npreset = \"immediate\"",
+        "[client.backoff]\npreset = \"Socket.IO\"",
+        "[client.backoff]\npreset = \"phoenix\"\nfirst = [\"0s\", \"1s..2s\"]\njitter = \"+300ms..3s\"\nreset = \"quiet 1m\"",
+        "[client.backoff]\npreset = \"anycable\"\njitter = \"full\"\nslow = \"30s after 2m\"\nmax-elapsed = \"1h\"",
+        "[client.backoff]\npreset = \"actioncable\"\nevery = \"3s..4s\"\nrules = []",
+        "[client.backoff]\nkind = \"exponential\"\nbase = \"1s..5s\"\nfactor = 1.3\ncap = \"10s\"\nreset = \"ack\"",
+        "[client.backoff]\nkind = \"fixed\"\ndelay = \"2s\"\ncounted = \"from-start\"\nrequests = 3\nretry = \"0s\"",
+        "[client.backoff]\nkind = \"table\"\nfirst = [\"10ms\"]\nretry-after = true\nfallback-within = \"2s\"",
+        "[client.backoff]\nkind = \"logarithmic\"\nrules = [\"close 4000: at once\", \"status 500-599: stop\"]",
+        "[client.backoff]\nkind = \"poll\"\nconnect-timeout = \"1s x 1.2 up to 30s\"",
+        "[client.backoff]\nmix = { phoenix = 0.7, \"socket.io\" = \"30%\" }",
         "[connect]\nheaders = [\"X: 1\"]\nbearer = \"{env:T}\"\nsubprotocols = [\"a\"]\ncacert = \"c\"\ncert = \"d\"\nproxy = \"none\"\nsource-ips = [\"127.0.0.2\", \"::1\"]\nseq = \"/n\"\nids = \"integer\"\ncontiguous = true\nmax-message = \"1k\"\n[output]\ndir = \"out\"\nformats = []",
     ];
     for file in files {
@@ -284,6 +299,17 @@ fn every_refusal_names_line_and_key_and_what_would_be_right() {
         "[client.backoff]\nbase = \"2m\"",
         "[client.backoff]\nmax-attempts = 0",
         "[client.backoff]\nreset = \"close\"",
+        "[client.backoff]\npreset = \"fixed\"\nkind = \"fixed\"",
+        "[client.backoff]\nmix = { phoenix = 0.7, socketio = 0.2 }",
+        "[client.backoff]\nmix = { phoenix = 0.7, socketi = 0.3 }",
+        "[client.backoff]\nmix = { socketio = 0.7, \"socket.io\" = 0.3 }",
+        "[client.backoff]\nmix = { phoenix = 1.0 }\nbase = \"1s\"",
+        "[client.backoff]\njitter = \"150%\"",
+        "[client.backoff]\nrules = [\"close 4000: perhaps\"]",
+        "[client.backoff]\nfirst = [\"5s..1s\"]",
+        "[client.backoff]\nkind = \"poll\"\nfirst = [\"1s\"]",
+        "[client.backoff]\nkind = \"zigzag\"",
+        "[client.backoff]\npreset = \"immediate\"\ndelay = \"0s\"",
         "[outage]\ntrigger = \"cut\"",
         "[outage]\ntrigger = \"wait\"",
         "[outage]\ncommand = \"restart\"",
@@ -355,12 +381,23 @@ fn every_refusal_names_line_and_key_and_what_would_be_right() {
     deploy.toml:2: client.backoff.preset: unknown preset "ful-jitter"; did you mean full-jitter? herd list presets shows all
     deploy.toml:2: client.backoff.preset: unknown preset "zigzag"; herd list presets shows all
     deploy.toml:3: client.backoff.base: the preset fixed has no such number; leave it out
-    deploy.toml:3: client.backoff.jitter: 1.5 is not a share; write "0%" to "100%", or 0 to 1 such as 0.75
+    deploy.toml:3: client.backoff.jitter: "1.5" is no jitter; write none, full, equal, decorrelated, a share up to 100 % such as "25%" (+-), "-50%" or "+15%", a time such as "+-500ms" or "+300ms..3s", or "comb 50%", "compounding 20%", "doubled 50%" or "climbing 100ms"
     deploy.toml:2: client.backoff.factor: 0.5 would not back off; use 1 or more
     deploy.toml:2: client.backoff.factor: NaN would not back off; use 1 or more
     deploy.toml:2: client.backoff.base: the base, 2m, is longer than the cap, 1m; raise the cap
     deploy.toml:2: client.backoff.max-attempts: 0 is not a number of attempts; write 1 or more, or "unlimited"
-    deploy.toml:2: client.backoff.reset: "close": write "open", or a minimum uptime such as "5s"
+    deploy.toml:2: client.backoff.reset: "close": write "open", "ack", a minimum uptime such as "5s", or "quiet 1m"
+    deploy.toml:2: client.backoff.preset: a preset has its own form; leave kind out
+    deploy.toml:2: client.backoff.mix: the shares add up to 0.9000; make them add up to 1, each above 0
+    deploy.toml:2: client.backoff.mix: unknown preset "socketi"; did you mean socketio or socket.io? herd list presets shows all
+    deploy.toml:2: client.backoff.mix: socketio is named twice; add its shares up
+    deploy.toml:2: client.backoff.mix: a mix is made of presets as they are; leave the other keys out
+    deploy.toml:2: client.backoff.jitter: "150%" is no jitter; write none, full, equal, decorrelated, a share up to 100 % such as "25%" (+-), "-50%" or "+15%", a time such as "+-500ms" or "+300ms..3s", or "comb 50%", "compounding 20%", "doubled 50%" or "climbing 100ms"
+    deploy.toml:2: client.backoff.rules: "perhaps" follows from nothing; write stop, retry, at once or "after 1s"
+    deploy.toml:2: client.backoff.first: "5s..1s" ends before it begins; write the shorter time first
+    deploy.toml:3: client.backoff.first: this kind has no such number; leave it out
+    deploy.toml:2: client.backoff.kind: unknown variant `zigzag`, expected one of `exponential`, `fixed`, `table`, `logarithmic`, `poll`
+    deploy.toml:3: client.backoff.delay: a delay behind the first ones is 1 ms to a year; for none at all use the preset immediate
     deploy.toml:2: outage.trigger: unknown variant `cut`, expected one of `child`, `command`, `wait`
     deploy.toml:2: outage.trigger: herd restarts its own server itself; this is for somebody else's, so name it with --target
     deploy.toml:2: outage.command: herd restarts its own server itself; this is for somebody else's, so name it with --target

@@ -88,7 +88,6 @@ impl<'a> Peer<'a> {
                 due: Elapsed::ZERO,
                 attempt: 0,
                 cursor: None,
-                timeout: None,
             },
             dials: 0,
             cursor: 0,

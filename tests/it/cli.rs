@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "what helps a test is a test")]
 
+mod presets;
 mod profile;
 mod usage;
 
@@ -243,22 +244,6 @@ fn lists_are_json_arrays_of_named_things() {
             );
         }
     }
-}
-
-#[test]
-fn presets_tell_within_what_bounds_a_refused_client_waits() {
-    let rows: Value = serde_json::from_str(&stdout(&["list", "presets", "--json"])).unwrap();
-    let preset = |name: &str| {
-        let mut rows = rows.as_array().unwrap().iter();
-        rows.find(|row| row["name"] == name).unwrap()
-    };
-    let signalr = preset("signalr");
-    let steps = [0.0, 2_000.0, 10_000.0, 30_000.0].map(|ms| [ms, ms]);
-    assert_eq!(signalr["bounds_ms"], serde_json::json!(steps));
-    assert_eq!(signalr["counted_from"], "end");
-    let jittered = preset("full-jitter")["bounds_ms"].as_array().unwrap();
-    assert_eq!(jittered.len(), 12);
-    assert_eq!(jittered[1], serde_json::json!([0.0, 10_000.0]));
 }
 
 #[test]

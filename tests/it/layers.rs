@@ -88,6 +88,7 @@ const TABLE: &[(&str, May)] = &[
             "plan",
             "scenario",
             "client::machine",
+            "client::ending",
             "server::defect",
         ]),
     ),

@@ -15,6 +15,7 @@ mod inside_tls;
 mod nothing;
 mod passing;
 mod peers;
+mod policies;
 mod scenarios;
 mod secrets;
 mod shards;

@@ -44,8 +44,8 @@ pub(super) enum Meaning {
     Foreign,
     /// Its publication failed, or never was.
     Unexpected,
-    /// A content that isn't the right one of its id.
-    Conflict,
+    /// A content that isn't the right one of its id. Where it came without herd's number: the item of that id.
+    Conflict(Option<u32>),
     /// This item.
     Item(u32),
 }
@@ -66,6 +66,9 @@ pub(super) struct Catalogue<'a> {
     pub(super) readings: Vec<Reading>,
     /// Publications that came under two ids after a repeat.
     pub(super) double_stored: u64,
+    /// Publications that were sent once and came under several ids of one epoch: to whoever resumes from an id that is a
+    /// danger, where ids are the reader's own it is none.
+    pub(super) several_ids: u64,
     /// Receipts that could not be judged because they carry no identity (observe mode).
     pub(super) anonymous: u64,
     /// Why ids that were declared contiguous can't be; none = nothing against it.
@@ -106,7 +109,7 @@ impl<'a> Catalogue<'a> {
         }
         self.items.sort_by_key(|item| item.known);
         for reading in &mut self.readings {
-            if let Meaning::Item(x) = &mut reading.meaning {
+            if let Meaning::Item(x) | Meaning::Conflict(Some(x)) = &mut reading.meaning {
                 *x = place[*x as usize];
             }
         }
@@ -168,7 +171,7 @@ fn published<'a>(history: &'a History, survey: &Survey) -> Catalogue<'a> {
             readings[place].reused = group;
         }
         readings[place].meaning = match event.seq.filter(|seq| history.header.owns(*seq)) {
-            _ if standing == Standing::Wrong => Meaning::Conflict,
+            _ if standing == Standing::Wrong => Meaning::Conflict(None),
             None => Meaning::Foreign,
             Some(seq) => match history.publications.get(&seq) {
                 None if unrecorded(history, survey.first_seen[place]) => Meaning::Nothing,
@@ -185,7 +188,7 @@ fn published<'a>(history: &'a History, survey: &Survey) -> Catalogue<'a> {
         };
     }
     let mut items = Vec::new();
-    let mut double_stored = 0;
+    let (mut double_stored, mut several_ids) = (0, 0);
     for publication in history.publications.values() {
         let events = arrived.remove(&publication.seq).unwrap_or_default();
         let expected = publication.fate == Fate::Acked || !events.is_empty();
@@ -194,17 +197,37 @@ fn published<'a>(history: &'a History, survey: &Survey) -> Catalogue<'a> {
         }
         let item = item(history, survey, publication, &events);
         double_stored += u64::from(item.copies > 1 && under_two_ids(history, &events));
+        several_ids += u64::from(item.copies == 1 && renamed(history, &events));
         for ix in &events {
             readings[ix.0 as usize].meaning = Meaning::Item(items.len() as u32);
         }
         items.push(item);
     }
+    name_conflicts(history, &items, &mut readings);
     Catalogue {
         items,
         readings,
         double_stored,
+        several_ids,
         anonymous: 0,
         not_contiguous: None,
+    }
+}
+
+/// Finds the items whose ids came with another content and without a number.
+fn name_conflicts(history: &History, items: &[Item<'_>], readings: &mut [Reading]) {
+    let mut by_id = HashMap::new();
+    for (reading, event) in readings.iter_mut().zip(&history.events) {
+        if reading.meaning == Meaning::Conflict(None) && event.seq.is_none() {
+            if by_id.is_empty() {
+                let ids = items.iter().zip(0..);
+                by_id.extend(ids.map(|(item, x)| ((item.epoch, item.id), x)));
+            }
+            let (epoch, id) = event.identity();
+            // Nobody may have got it under an epoch.
+            let x = by_id.get(&(epoch, id)).or_else(|| by_id.get(&(None, id)));
+            reading.meaning = Meaning::Conflict(x.copied());
+        }
     }
 }
 
@@ -262,6 +285,15 @@ fn item<'a>(
 fn under_two_ids(history: &History, events: &[EventIx]) -> bool {
     let identity = |ix: EventIx| history.event(ix).identity();
     events.iter().any(|ix| identity(*ix) != identity(events[0]))
+}
+
+/// Whether one epoch has two ids for it. The same number in another epoch is expected to have another id.
+fn renamed(history: &History, events: &[EventIx]) -> bool {
+    let mut first: HashMap<Option<&str>, &str> = HashMap::new();
+    events.iter().any(|ix| {
+        let (epoch, id) = history.event(*ix).identity();
+        id.is_some_and(|id| *first.entry(epoch).or_insert(id) != id)
+    })
 }
 
 /// A number of this run without a publication is unexpected only where the record of publications is whole: not where a

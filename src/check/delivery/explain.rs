@@ -3,8 +3,8 @@
 
 use super::catalogue::{Catalogue, Meaning};
 use super::presence::Presence;
-use crate::check::{Offender, ResumeOutcome, Wrong};
-use crate::history::{Client, Elapsed, Entry, EventIx, Fate, History, Receipt, Source};
+use crate::check::{Offender, ResumeOutcome, Wrong, opening};
+use crate::history::{Client, Elapsed, Entry, EventIx, Fate, History, Receipt, Seq, Source, Trace};
 
 /// An event as people know it: herd's number from 1, else its id.
 fn name(history: &History, event: EventIx) -> String {
@@ -106,16 +106,24 @@ pub(super) fn unprimed(history: &History) -> String {
     if publications.all(|p| p.fate != Fate::Acked) {
         return "no publication was accepted; see where and how herd publishes".into();
     }
+    if opening::never(history) {
+        return "expect in one of its steps fits nothing that the server says".into();
+    }
     let numberless = history.events.iter().find_map(|event| {
         let own = event.seq.is_some_and(|seq| history.header.owns(seq));
         event.id.as_deref().filter(|_| !own)
     });
+    let mut frames = history.clients.iter().filter_map(|c| c.lacking.as_ref());
+    let frame = frames.next();
+    let frame = frame.map_or(String::new(), |(_, text)| {
+        format!(": \"{}\"", text.escape_debug())
+    });
     match numberless {
         Some(id) => format!(
-            "events such as id {} arrived without herd's number; point --seq at it",
+            "events such as id {} arrived without herd's number; point --seq at it{frame}",
             id.escape_debug()
         ),
-        None => "see whether --id and --seq point at the right places".into(),
+        None => format!("see whether --id and --seq point at the right places{frame}"),
     }
 }
 
@@ -134,6 +142,30 @@ pub(super) fn unread(history: &History) -> Option<String> {
         frames.join(", ")
     ))
 }
+
+/// An event that came in a frame that was not read as it, with that frame where it was kept.
+pub(super) fn traced(
+    history: &History,
+    client: &Client,
+    seq: Seq,
+    trace: Option<&Trace>,
+) -> String {
+    let kept = |at: Elapsed| client.unread.iter().find(|(kept, _)| *kept == at);
+    let frame = trace
+        .and_then(|trace| kept(trace.at))
+        .or(client.unread.last())
+        .map_or(String::new(), |(_, text)| {
+            format!(": \"{}\"", text.escape_debug())
+        });
+    format!(
+        "client {} did not read event {} in the frame that holds it{frame}",
+        client.id.0,
+        history.header.shown(seq)
+    )
+}
+
+/// What to do about such frames.
+pub(super) const SAY_WHAT_IT_IS: &str = "say in a [profile] what such a frame is (a [[profile.frame]] with when, is = \"event\" or \"batch\" and at; [profile.decoding] where a message holds several) and try it with herd profile check";
 
 /// A client that lost something.
 pub(super) struct Loss<'a> {
@@ -214,8 +246,10 @@ impl Loss<'_> {
         let something = entries.any(|entry| match entry {
             Entry::Receipt(receipt) => {
                 same(self.history.event(receipt.event).identity())
-                    && self.catalogue.readings[receipt.event.0 as usize].meaning
-                        == Meaning::Conflict
+                    && matches!(
+                        self.catalogue.readings[receipt.event.0 as usize].meaning,
+                        Meaning::Conflict(_)
+                    )
             }
             _ => false,
         });

@@ -6,6 +6,7 @@ use super::catalogue::Catalogue;
 use super::explain;
 use super::walk::Totals;
 use crate::check::timeline::Timeline;
+use crate::check::words::unprimed;
 use crate::check::{Check, Finding, Outcome, Wrong};
 use crate::history::{DeliveryMode, End, Fate, History, PublicationKind, Source};
 
@@ -73,6 +74,10 @@ impl Case<'_> {
         if !allowed.is_empty() {
             measured += &format!("; allowed: {}", allowed.join(", "));
         }
+        let renamed = self.catalogue.several_ids;
+        if renamed > 0 {
+            measured += &format!("; {renamed} under several ids");
+        }
         if self.agreement_only() {
             measured.insert_str(0, "agreement: ");
         }
@@ -84,14 +89,21 @@ impl Case<'_> {
         // What can't be read can't be told from what never came.
         if facts.lost + facts.late > 0 {
             why.extend(explain::unread(self.history));
+            why.extend(self.could_not_read());
         }
-        self.finding(
+        let mut finding = self.finding(
             Check::ExactlyOnce,
             wrong.is_empty(),
             measured,
             why,
             self.unseen_pairs(),
-        )
+        );
+        if finding.outcome == Outcome::Pass && renamed > 0 {
+            finding.why = format!(
+                "{renamed} events came under several ids, each published once: where clients resume from the id, or know by it what they have, these are other events to them; where it is a cursor of each reader's own that is right"
+            );
+        }
+        finding
     }
 
     fn order(&self) -> Finding {
@@ -194,7 +206,8 @@ impl Case<'_> {
             )),
             Some(End::NotPrimed { primed }) => {
                 unseen.push(format!(
-                    "only {primed} of {of} clients received a priming event, so nothing was restarted: {}",
+                    "{}, so nothing was restarted: {}",
+                    unprimed(history, *primed),
                     explain::unprimed(history)
                 ));
                 unseen.extend(explain::unread(history));
@@ -226,10 +239,26 @@ impl Case<'_> {
                 self.totals.unobserved, self.history.header.terms.settle
             ));
         }
+        unseen.extend(self.could_not_read());
         if self.history.header.terms.source == Source::Others {
             self.not_identified(&mut unseen);
         }
         unseen
+    }
+
+    /// What came in frames that were not read as their events: whose fault that is, nobody can tell but the profile's author.
+    fn could_not_read(&self) -> Option<String> {
+        let unread = &self.totals.unread;
+        let what = match (unread.pairs, unread.receipts) {
+            (0, 0) => return None,
+            (0, n) => format!("{n} events came under their ids with their numbers elsewhere"),
+            (n, _) => {
+                format!("{n} pairs came in frames that the profile does not read as their events")
+            }
+        };
+        let example = unread.example.as_ref();
+        let example = example.map_or(String::new(), |example| format!("; {example}"));
+        Some(format!("{what}{example}; {}", explain::SAY_WHAT_IT_IS))
     }
 
     /// Whether the publisher was never told that an event is stored.

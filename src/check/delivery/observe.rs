@@ -18,6 +18,7 @@ pub(super) fn observed<'a>(history: &'a History, survey: &Survey) -> Catalogue<'
         items: Vec::new(),
         readings: Vec::with_capacity(history.events.len()),
         double_stored: 0,
+        several_ids: 0,
         anonymous: 0,
         not_contiguous: None,
     };
@@ -27,7 +28,7 @@ pub(super) fn observed<'a>(history: &'a History, survey: &Survey) -> Catalogue<'
         let wrong = contents.standing(EventIx(place as u32)) == Standing::Wrong;
         let meaning = match event.id.as_deref() {
             _ if survey.received[place] == 0 => Meaning::Nothing,
-            _ if wrong => Meaning::Conflict,
+            _ if wrong => Meaning::Conflict(None),
             None => {
                 // Equal contents may be two events: without an id nothing tells a duplicate from a repetition.
                 catalogue.anonymous += u64::from(survey.received[place]);

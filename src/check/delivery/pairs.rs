@@ -45,9 +45,11 @@ impl Walk<'_, '_> {
     /// Ends every pair of the client.
     pub(super) fn pairs(&mut self) {
         let due = self.due.clone();
-        let (mut lost, mut reset, mut absent, mut not_due) = (Vec::new(), 0, 0, 0);
+        let (mut lost, mut unread) = (Vec::new(), Vec::new());
+        let (mut reset, mut absent, mut not_due) = (0, 0, 0);
         for x in self.got.missing(due.clone()) {
             match self.missing(x) {
+                Missing::Lost if self.is_unread(x) => unread.push(x),
                 Missing::Lost => lost.push(x),
                 Missing::Reset => reset += 1,
                 Missing::Absent => absent += 1,
@@ -67,6 +69,7 @@ impl Walk<'_, '_> {
         }
         self.told |= reset > 0;
         self.lose(&lost);
+        self.could_not_read(&unread);
     }
 
     fn lose(&mut self, lost: &[u32]) {

@@ -28,6 +28,8 @@ pub(super) struct Visit {
 pub(super) struct Holdings<'a> {
     pub(super) held: &'a Bits,
     pub(super) covered: &'a Bits,
+    /// Came in frames that were not read as their events.
+    pub(super) unread: Option<&'a Bits>,
     /// Items before this one were never the client's to get.
     pub(super) first: u32,
 }
@@ -112,6 +114,13 @@ impl Visit {
         let holes: Vec<u32> = lacking(holdings.first.min(self.replay), self.replay)
             .filter(|x| !presence.overdue_before(catalogue.item(*x).known, self.opened))
             .collect();
+        // What came of a resume whose replay herd couldn't read nobody can tell.
+        if holes
+            .iter()
+            .any(|x| holdings.unread.is_some_and(|unread| unread.has(*x)))
+        {
+            return None;
+        }
         let replay_over = self.live > 0 || holes.iter().any(overdue);
         let silent_live = self.live == 0
             && lacking(self.replay, catalogue.items.len() as u32).any(|x| overdue(&x));

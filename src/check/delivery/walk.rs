@@ -14,6 +14,7 @@ use super::order::{Order, Progress};
 use super::presence::Presence;
 use super::refusal::Refusal;
 use super::resets::Covers;
+use super::unread::{UnreadFacts, unread};
 use super::visit::{Holdings, Visit};
 use crate::check::timeline::{Place, Timeline};
 use crate::check::{DeliveryFacts, MAX_OFFENDERS, Offender, ResumeOutcome, Return, Wrong};
@@ -35,6 +36,8 @@ pub(super) struct Totals {
     pub(super) unobserved: u64,
     /// Receipts of items by clients that had one before.
     pub(super) compared: u64,
+    /// What came and could not be read.
+    pub(super) unread: UnreadFacts,
     /// Clients that received nothing that counts (observe mode).
     pub(super) silent: u32,
     /// Clients that the server told to reload.
@@ -70,6 +73,8 @@ pub(super) struct Walk<'s, 'a> {
     pub(super) again: Again,
     /// Of ids that were used again: the number that this client has under it since the last reset.
     pub(super) reused: HashMap<u32, Option<Seq>>,
+    /// Came in frames that were not read as their events; none where there are no such frames.
+    pub(super) unread: Option<Bits>,
     pub(super) visit: Option<Visit>,
     pub(super) refusal: Refusal,
     pub(super) told: bool,
@@ -117,6 +122,7 @@ impl<'s, 'a> Walk<'s, 'a> {
             copies: HashMap::new(),
             again: Again::new(history.header.terms.duplicates, items),
             reused: HashMap::new(),
+            unread: unread(client, scene.catalogue),
             visit: None,
             refusal: Refusal::default(),
             told: false,
@@ -149,6 +155,7 @@ impl<'s, 'a> Walk<'s, 'a> {
         Holdings {
             held: &self.held,
             covered: &self.covered,
+            unread: self.unread.as_ref(),
             first: self.due.start,
         }
     }
@@ -219,7 +226,8 @@ impl<'s, 'a> Walk<'s, 'a> {
                 self.totals.facts.unexpected += 1;
                 self.offend(Wrong::Unexpected, receipt);
             }
-            Meaning::Conflict => {
+            Meaning::Conflict(Some(x)) if self.is_unread(x) => self.totals.unread.receipts += 1,
+            Meaning::Conflict(_) => {
                 self.totals.facts.conflict += 1;
                 self.offend(Wrong::Conflict, receipt);
             }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::Case;
 use crate::check::timeline::{OutageSpan, WaveSpan};
 use crate::check::words::names;
-use crate::check::{Check, Finding, Outcome};
+use crate::check::{Check, Finding, Outcome, opening};
 use crate::history::{Elapsed, Mark};
 
 /// How far a death may lie from the wave that shows it.
@@ -29,8 +29,10 @@ pub(super) fn relapse(case: &Case<'_>) -> Finding {
         .map(|(at, status)| format!("the server died by itself at {:.2} s ({status})", secs(*at)));
     let why: Vec<String> = told.chain(died).collect();
     let seen = outages.iter().any(|o| o.outage > 0 && !o.waves.is_empty());
+    let own = opening::ended(case.history);
     let (outcome, why) = match (why.is_empty(), seen) {
         (false, _) => (Outcome::Fail, why.join("; ")),
+        (true, _) if own > 0 => (Outcome::Unknown, own_ends(case, own)),
         (true, true) => (Outcome::Pass, String::new()),
         (true, false) => (Outcome::Unknown, case.unseen()),
     };
@@ -42,6 +44,14 @@ pub(super) fn relapse(case: &Case<'_>) -> Finding {
         limit: "0".into(),
         why,
     }
+}
+
+/// What herd itself cut off is no relapse, and hides what would else have happened to it.
+fn own_ends(case: &Case<'_>, sessions: usize) -> String {
+    let hint = opening::hint(case.history).unwrap_or_default();
+    format!(
+        "herd itself ended {sessions} sessions, because nothing that came in time fits the profile's opening: {hint}"
+    )
 }
 
 /// Whether the outage had a judged wave that no trigger caused, or a death.

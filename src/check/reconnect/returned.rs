@@ -299,7 +299,8 @@ pub(super) fn recovery(case: &Case<'_>, outage: &OutageSpan) -> Finding {
         back.partition(|r| case.recovery(r).is_some());
     let never: Vec<ClientId> = never.iter().map(|r| r.client).collect();
     // Who is never caught up takes for ever, as far as a limit is concerned; in a truncated record nobody is known to be.
-    let forever = if case.history.truncated() {
+    // Nor where what it was waited for came in a frame that could not be read.
+    let forever = if case.history.truncated() || case.delivery.unread > 0 {
         0
     } else {
         never.len()
@@ -324,6 +325,10 @@ pub(super) fn recovery(case: &Case<'_>, outage: &OutageSpan) -> Finding {
     } else if !over(&taken) {
         match case.partial(outage) {
             Some(partial) => (Outcome::Unknown, partial),
+            None if limit.is_some() && case.delivery.unread > 0 && !never.is_empty() => {
+                let why = "; what they were waited for came in frames that were not read (see exactly-once)";
+                (Outcome::Unknown, named + why)
+            }
             None => (Outcome::Pass, named),
         }
     } else if case.late_herd() && !over(&by_due) {

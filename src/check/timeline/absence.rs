@@ -13,6 +13,8 @@ pub(super) struct Absence {
     pub(super) at: Elapsed,
     /// When the lost session was opened, where it ended half-open and was really lost earlier.
     pub(super) half_open: Option<Elapsed>,
+    /// herd's own profile ended the lost session.
+    pub(super) own: bool,
     /// The sessions that came of it: flapped ones, then the reconnect.
     pub(super) sessions: Range<usize>,
     /// Whether the last of these is a reconnect.
@@ -34,11 +36,11 @@ impl Absence {
 }
 
 /// Rule 1, for each session. Only where one was short are the receipts read. One that the server refused to resume, or that
-/// ended because the opening was declined, has not been of use however long that took.
+/// ended because the opening was declined or not answered, has not been of use however long that took.
 pub(super) fn flapped(client: &Client, history: &History) -> Vec<bool> {
     let short = client.sessions.iter().map(|s| {
         let end = s.closed.as_ref().map_or(history.horizon, |(at, _)| *at);
-        let declined = matches!(s.closed, Some((_, Cause::Declined(_))));
+        let declined = matches!(s.closed, Some((_, Cause::Declined(_) | Cause::Unanswered)));
         declined || s.refused.is_some() || end.since(s.opened) < FLAP
     });
     let mut flapped: Vec<bool> = short.collect();
@@ -67,6 +69,7 @@ pub(super) fn absences_of(index: usize, client: &Client, flapped: &[bool]) -> Ve
             at,
             half_open: matches!(session.closed, Some((_, Cause::HalfOpen)))
                 .then_some(session.opened),
+            own: matches!(session.closed, Some((_, Cause::Unanswered))),
             sessions: place + 1..back.map_or(flapped.len(), |b| b + 1),
             back: back.is_some(),
             dials: first_dial

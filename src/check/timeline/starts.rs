@@ -25,7 +25,8 @@ pub(super) fn starts(history: &History, absences: &[Absence]) -> Vec<Start> {
         at: Elapsed::ZERO,
         cut: None,
     }];
-    let plain: Vec<&Absence> = absences.iter().filter(|a| a.half_open.is_none()).collect();
+    let plain = |a: &&Absence| a.half_open.is_none() && !a.own;
+    let plain: Vec<&Absence> = absences.iter().filter(plain).collect();
     let waves: Vec<_> = plain.chunk_by(|a, b| b.at.since(a.at) <= PAUSE).collect();
     let triggers = history.marks.iter().filter_map(|(at, mark)| match mark {
         Mark::Trigger { outage } => Some((*outage, *at)),
@@ -65,7 +66,7 @@ pub(super) fn starts(history: &History, absences: &[Absence]) -> Vec<Start> {
 pub(super) fn settle_half_open(absences: &mut [Absence], starts: &[Start]) {
     let plain: Vec<Elapsed> = absences
         .iter()
-        .filter(|a| a.half_open.is_none())
+        .filter(|a| a.half_open.is_none() && !a.own)
         .map(|a| a.at)
         .collect();
     for absence in absences {

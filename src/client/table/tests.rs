@@ -9,7 +9,7 @@ use crate::transport::Kind;
 fn table(ids: IdKind) -> EventTable {
     let spec = Spec::builtin(ProfileName::After);
     let profile = Profile::compile(&spec, &Pointers::default()).unwrap();
-    EventTable::new(Arc::new(profile), ids)
+    EventTable::new(Arc::new(profile), ids, None)
 }
 
 fn read(table: &EventTable, frame: &str, guess: &mut Guess) -> Vec<Part> {

@@ -210,6 +210,41 @@ impl Story<'_> {
         self
     }
 
+    /// A frame came that was not read as event `n`, though its number stood in it.
+    pub fn traced(&mut self, ms: u64, n: u64) -> &mut Self {
+        self.client.push(ClientEvent::Traced {
+            at: Elapsed::from_millis(ms),
+            first: Seq(SEQ_BASE + n),
+            last: Seq(SEQ_BASE + n),
+        });
+        self
+    }
+
+    /// A frame came that was not read as an event, and this much of it was kept.
+    pub fn unread(&mut self, ms: u64, text: &str) -> &mut Self {
+        self.client.push(ClientEvent::Unread {
+            at: Elapsed::from_millis(ms),
+            text: text.into(),
+        });
+        self
+    }
+
+    /// A frame came that was read as an event and lacked what herd needs of one.
+    pub fn lacking(&mut self, ms: u64, text: &str) -> &mut Self {
+        self.client.push(ClientEvent::Lacking {
+            at: Elapsed::from_millis(ms),
+            text: text.into(),
+        });
+        self
+    }
+
+    /// The session is about to end, and its opening was never finished.
+    pub fn unanswered(&mut self, text: &str) -> &mut Self {
+        self.client
+            .push(ClientEvent::Unanswered { text: text.into() });
+        self
+    }
+
     /// The server named a delay after which to come back.
     pub fn retry_after(&mut self, ms: u64, delay_ms: u64) -> &mut Self {
         self.client.push(ClientEvent::RetryAfter {

@@ -66,6 +66,8 @@ fn postpone_client(client: &mut Client, by: Duration) {
     client.quit.iter_mut().for_each(|(at, _)| later(at));
     let said = client.unread.iter_mut().chain(&mut client.refused_dials);
     said.for_each(|(at, _)| later(at));
+    client.traced.iter_mut().for_each(|t| later(&mut t.at));
+    client.lacking.iter_mut().for_each(|(at, _)| later(at));
     client.retry_after.iter_mut().for_each(|(at, _)| later(at));
 }
 
@@ -142,6 +144,7 @@ mod tests {
             .client(index, |c| {
                 c.open(10).got(100, 1).refused(150, "gone").dropped(200);
                 c.retry_after(160, 3_000).refused(250, "410");
+                c.traced(170, 2);
             })
             .end(900);
         part.header.shard = Shard { index, of: 2 };
@@ -160,8 +163,16 @@ mod tests {
             for client in &whole.clients {
                 let shift = client.sessions[0].opened.micros() - 11_000;
                 let (at, _) = client.sessions[0].refused.as_ref().unwrap();
-                let told = [*at, client.retry_after[0].0, client.refused_dials[0].0];
-                assert_eq!(told, [150, 160, 250].map(|ms| Elapsed(ms * 1_000 + shift)));
+                let told = [
+                    *at,
+                    client.retry_after[0].0,
+                    client.traced[0].at,
+                    client.refused_dials[0].0,
+                ];
+                assert_eq!(
+                    told,
+                    [150, 160, 170, 250].map(|ms| Elapsed(ms * 1_000 + shift))
+                );
             }
             let received = whole.clients.iter().map(|c| {
                 c.entries(&whole).find_map(|entry| match entry {

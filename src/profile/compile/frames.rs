@@ -151,6 +151,18 @@ impl Scope<'_> {
                 "the rule says nothing of what the frame is; name a class",
             )?;
         }
+        if is(&[Class::Ignore]) && rule.is.len() > 1 {
+            refuse(
+                key(".is"),
+                "what is ignored is nothing else; leave out ignore, or the other classes",
+            )?;
+        }
+        if (1..rule.is.len()).any(|i| rule.is[..i].contains(&rule.is[i])) {
+            refuse(
+                key(".is"),
+                "one class stands there twice, and would count twice; name it once",
+            )?;
+        }
         let needs = [
             (
                 ".at",

@@ -72,12 +72,29 @@ impl Codes {
     }
 }
 
-pub(super) fn codes(key: &str, given: &spec::Codes) -> Refused<Codes> {
+/// Reads ranges of codes, all of which must be `possible`.
+pub(super) fn codes(
+    key: &str,
+    given: &spec::Codes,
+    possible: &std::ops::RangeInclusive<u16>,
+) -> Refused<Codes> {
     let ranges = |name: &str, list: &[String]| {
         let range = |text: &String| {
             let (from, to) = text.split_once('-').unwrap_or((text, text));
             match (from.trim().parse::<u16>(), to.trim().parse::<u16>()) {
-                (Ok(from), Ok(to)) if from <= to => Ok(from..=to),
+                (Ok(from), Ok(to))
+                    if from <= to && possible.contains(&from) && possible.contains(&to) =>
+                {
+                    Ok(from..=to)
+                }
+                (Ok(from), Ok(to)) if from <= to => refuse(
+                    format!("{key}.{name}"),
+                    format!(
+                        "there is no code {text}; they go from {} to {}",
+                        possible.start(),
+                        possible.end()
+                    ),
+                ),
                 _ => refuse(
                     format!("{key}.{name}"),
                     format!("{text:?} is no code; write \"204\" or \"3500-3999\""),

@@ -108,7 +108,12 @@ fn mistakes_are_refused_with_key_and_reason() {
         ("reset.changed", "reset = { changed = \"pid\" }", ""),
         ("reset.header", "reset = { header = \"a b\" }", ""),
         ("status.stop", "status = { stop = \"2xx\" }", ""),
+        ("status.reset", "status = { reset = \"2040\" }", ""),
+        ("status.stop", "status = { stop = \"0-599\" }", ""),
         ("close.reset", "close = { reset = \"4000-3000\" }", ""),
+        ("close.stop", "close = { stop = \"4000-5000\" }", ""),
+        ("duplicates", "duplicates = \"marked\"", ""),
+        ("decoding.each", "decoding = { each = \"/-2\" }", ""),
         ("open", "transport = \"sse\"\n[[open]]\nsend = \"x\"", ""),
         (
             "beat.send",
@@ -136,6 +141,14 @@ fn mistakes_in_rules_and_extractors() {
         (
             "frame[1].is",
             format!("[[frame]]\nis = []\nwhen = {{ raw = \"x\" }}\n{event}{id}"),
+        ),
+        (
+            "frame[1].is",
+            format!("[[frame]]\nis = [\"event\", \"ignore\"]\n{id}"),
+        ),
+        (
+            "frame[1].is",
+            format!("[[frame]]\nis = [\"event\", \"event\"]\n{id}"),
         ),
         ("frame[1].at", format!("[[frame]]\nis = \"batch\"\n{id}")),
         (
@@ -222,6 +235,15 @@ fn what_toml_itself_refuses_names_the_word() {
             &["second", "resume"],
         ),
         ("ids = \"int\"", &["int", "integer"]),
+        // Which of many it is.
+        (
+            "[[frame]]\nis = \"ignore\"\nwhen = { raw = \"x\" }\n[[frame]]\nis = \"evnt\"",
+            &["frame[2]: ", "evnt"],
+        ),
+        (
+            "[[open]]\nsend = \"x\"\n[[open]]\nsay = \"x\"",
+            &["open[2]: ", "say"],
+        ),
     ] {
         let said = refusal(toml).to_string();
         assert!(

@@ -137,7 +137,7 @@ fn a_server_that_keeps_silent_is_dead_after_both_its_times() {
         Turn::default()
     );
     let turn = client.tick(dead);
-    assert_eq!(turn.end.as_deref(), Some("not a word for 5s"));
+    assert_eq!(turn.end, Some(Ending::Silent("not a word for 5s".into())));
     assert_eq!(client.talk.due(), None, "said once");
 }
 
@@ -161,12 +161,24 @@ fn an_opening_that_is_not_answered_ends_the_session() {
     let mut client = Client::new(builtin(ProfileName::Socketio));
     client.open();
     client.hear(OPEN);
+    let waiting = |client: &Client| client.talk.unanswered(&client.profile);
+    let nothing = "open[2].expect: nothing came that could fit it";
+    assert_eq!(waiting(&client).as_deref(), Some(nothing));
+    client.hear("2");
+    let one = "open[2].expect: what came doesn't fit it: 2";
+    assert_eq!(waiting(&client).as_deref(), Some(one));
+    client.hear(r#"42["event",{"id":"1"}]"#);
+    let two = "open[2].expect: none of 2 frames fits it, the first was 2";
+    assert_eq!(waiting(&client).as_deref(), Some(two));
     let turn = client.tick(NOW + Duration::from_secs(10));
-    assert_eq!(
-        turn.end.as_deref(),
-        Some("no answer to the opening within 10s")
-    );
+    let told = format!("{two} (within 10s)");
+    assert_eq!(turn.end, Some(Ending::Unanswered(told.into())));
     assert_eq!(client.talk.due(), None);
+    assert_eq!(
+        waiting(&client).as_deref(),
+        Some(two),
+        "told once more when it has ended"
+    );
 }
 
 #[test]

@@ -203,6 +203,40 @@ fn whoever_was_not_primed_shows_its_unread_frames() {
     assert!(text.contains(r#"{"event":"\u{1b}]0;pwned\u{7}","data":"\u{202e}txt"}"#));
 }
 
+/// What is told of a run in which nobody was primed, after this of it.
+fn unprimed(change: impl FnOnce(&mut History)) -> String {
+    let (mut history, verdict) = fixture::unprimed();
+    history.clients.iter_mut().for_each(|c| c.unread.clear());
+    change(&mut history);
+    plain(&(history, verdict), Exit::Unknown)
+}
+
+#[test]
+fn an_opening_that_nothing_fits_is_named_where_nobody_was_primed() {
+    let text = unprimed(|history| {
+        for client in &mut history.clients {
+            client.sessions[0].unanswered = Some("open[1].expect: nothing came".into());
+        }
+    });
+    assert!(
+        text.contains("no client finished the profile's opening; nothing was restarted"),
+        "{text}"
+    );
+    assert!(text.contains("open[1].expect: nothing came"), "{text}");
+}
+
+#[test]
+fn whoever_received_something_else_is_not_counted_as_if_nothing_came() {
+    let text = unprimed(|history| {
+        let end = Mark::End(End::NotPrimed { primed: 3 });
+        history.marks.last_mut().unwrap().1 = end;
+    });
+    assert!(
+        text.contains("3 clients did not all receive one and the same priming event"),
+        "{text}"
+    );
+}
+
 #[test]
 fn colours_change_nothing_but_the_colour() {
     let case = fixture::fail();

@@ -333,7 +333,10 @@ fn command_url(profile: &Profile) -> String {
 
 /// Says that a name is unknown, and which one was perhaps meant.
 pub(super) fn unknown<'a>(what: &str, word: &str, names: impl Iterator<Item = &'a str>) -> String {
-    let hint = nearest(word, names).map_or(String::new(), |name| format!("did you mean {name}? "));
+    let hint = match &nearest(word, names)[..] {
+        [] => String::new(),
+        near => format!("did you mean {}? ", near.join(" or ")),
+    };
     format!(
         "unknown {what} \"{}\"; {hint}herd list {what}s shows all",
         word.escape_debug()

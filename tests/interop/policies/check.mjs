@@ -18,13 +18,18 @@ const REFUSED = 9_000;
 const STAY_AWAY = { signalr: 10, "graphql-ws-retry-all": 10 };
 const PRESETS = "socketio phoenix reconnecting-websocket graphql-ws graphql-ws-retry-all centrifuge signalr mqttjs python-websockets";
 
+/** Says why nothing can be checked, and ends. */
+function refuse(code, why) {
+  console.log(`interop: ${why}`);
+  process.exit(code);
+}
+
 const [herd, python, ...asked] = process.argv.slice(2);
+const known = PRESETS.split(" ");
+const names = asked.length > 0 ? asked : known;
+for (const name of names) if (!known.includes(name)) refuse(2, `no clients for preset '${name}'; there are: ${PRESETS}`);
 const rows = JSON.parse(execFileSync(herd, ["list", "presets", "--json"], { encoding: "utf8" }));
-const presets = (asked.length > 0 ? asked : PRESETS.split(" ")).map((name) => {
-  const row = rows.find((row) => row.name === name);
-  if (!row || !PRESETS.split(" ").includes(name)) throw new Error(`no clients for preset '${name}'; there are: ${PRESETS}`);
-  return row;
-});
+const presets = names.map((name) => rows.find((row) => row.name === name) ?? refuse(1, `herd has no preset '${name}'`));
 
 const started = new Set();
 process.on("exit", () => started.forEach((child) => child.kill("SIGKILL")));
@@ -54,6 +59,7 @@ class Gate {
 
   async find(count) {
     for (let port = 20_000 + Math.floor(Math.random() * 10_000); this.ports.length < count; port += 1) {
+      if (port >= 32_000) throw new Error("no free ports from 20000 to 32000");
       await this.listen(port).then(() => this.ports.push(port), () => {});
     }
   }
@@ -130,9 +136,11 @@ async function outage(preset, { gate, clients }) {
 
 /** All of them side by side, cut one after the other so that their work doesn't meet. */
 async function round(presets) {
-  const all = await Promise.all(presets.map(connected));
+  const named = (preset, work) => work.catch((error) => refuse(1, `${preset.name}: ${error.message}`));
+  const all = await Promise.all(presets.map((preset) => named(preset, connected(preset))));
   await sleep(2_000);
-  return Promise.all(all.map((one, index) => sleep(index * 250).then(() => outage(presets[index], one))));
+  const later = (index) => sleep(index * 250).then(() => outage(presets[index], all[index]));
+  return Promise.all(presets.map((preset, index) => named(preset, later(index))));
 }
 
 let failed = 0;

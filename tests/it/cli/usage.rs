@@ -76,7 +76,7 @@ fn usage_errors_end_in_2_and_say_what_would_be_right() {
     run -c 2 --shard 1/3
         --shard: 2 clients can't fill 3 shards; use fewer shards or more clients
     run --backoff ful-jitter
-        invalid value 'ful-jitter' for '--backoff <PRESET>'
+        --backoff: unknown preset "ful-jitter"; did you mean full-jitter? herd list presets shows all
     run --profile socketoi
         invalid value 'socketoi' for '--profile <NAME>'
     run --delivery twice

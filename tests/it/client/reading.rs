@@ -1,10 +1,11 @@
 //! What an open connection may bring, and how it may end.
 
-use futures::StreamExt;
+use futures::{SinkExt, StreamExt};
 use herd::history::{Cause, Seq};
-use herd::scenario::Scenario;
+use herd::scenario::{Scenario, Via};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
+use tokio_tungstenite::tungstenite::Message;
 
 use super::rig::{accept, client_frame, frame, ids, only_cause, raw, request, run, tungstenite};
 
@@ -201,4 +202,84 @@ async fn what_was_sent_before_a_reset_is_still_received() {
             reason
         }
     );
+}
+
+/// herd's numbers in these tests are 1 to 1,000.
+#[tokio::test]
+async fn the_numbers_of_what_could_not_be_read_are_recorded_once_and_with_the_frame() {
+    const FRAMES: &[&str] = &[
+        "hello",
+        r#"{"id":"a","data":{"seq":1}}"#,
+        r#"{"type":"replay","event":{"id":"b","data":{"seq":2}}}"#,
+        r#"{"type":"replay","event":{"id":"c","data":{"seq":3}}}"#,
+        // Read as an event, and without its number.
+        r#"{"id":"d","data":"{\"seq\":5}"}"#,
+        r#"{"id":"e","events":[{"seq":3},{"seq":4},{"seq":1001}]}"#,
+        // Cut short.
+        r#"{"id":"f","data":{"seq":9}"#,
+        r#"{"type":"replay","event":{"id":"b","data":{"seq":2}}}"#,
+    ];
+    let by_herd = |s: &mut Scenario| s.publish.via = Via::Command("true".into());
+    let (history, client) = run(by_herd, async |stream: TcpStream| {
+        let mut ws = tungstenite(stream).await;
+        for text in FRAMES {
+            ws.send(Message::text(*text)).await.unwrap();
+        }
+        ws.close(None).await.unwrap();
+        while let Some(Ok(_)) = ws.next().await {}
+    })
+    .await;
+    assert_eq!(ids(&history, &client), ["a", "d", "e"]);
+    let traced: Vec<_> = client
+        .traced
+        .iter()
+        .map(|t| (t.first.0, t.last.0))
+        .collect();
+    assert_eq!(traced, [(2, 2), (3, 3), (5, 5), (4, 4)]);
+    let kept = |at| client.unread.iter().find(|(kept, _)| *kept == at);
+    assert!(kept(client.traced[0].at).unwrap().1.contains(r#""seq":2"#));
+    // Three of those with numbers, and the two others.
+    assert_eq!(client.unread.len(), 5);
+}
+
+#[tokio::test]
+async fn the_first_event_that_lacks_its_number_or_a_cursor_is_kept() {
+    async fn say(stream: TcpStream, frames: &[&str]) {
+        let mut ws = tungstenite(stream).await;
+        for text in frames {
+            ws.send(Message::text(*text)).await.unwrap();
+        }
+        ws.close(None).await.unwrap();
+        while let Some(Ok(_)) = ws.next().await {}
+    }
+    let by_herd = |s: &mut Scenario| s.publish.via = Via::Command("true".into());
+    let kept = |client: &herd::history::Client| {
+        let kept = client.lacking.as_ref();
+        (kept.map(|(_, text)| text.to_string()), client.unread.len())
+    };
+    let (_, client) = run(by_herd, async |stream| {
+        say(
+            stream,
+            &[
+                r#"{"id":"a","data":{"seq":1}}"#,
+                r#"{"id":"b","n":5000}"#,
+                r#"{"id":"c"}"#,
+            ],
+        )
+        .await;
+    })
+    .await;
+    assert_eq!(kept(&client), (Some(r#"{"id":"b","n":5000}"#.into()), 0));
+    let (_, client) = run(by_herd, async |stream| {
+        say(
+            stream,
+            &[r#"{"data":{"seq":1}}"#, r#"{"id":"b","data":{"seq":2}}"#],
+        )
+        .await;
+    })
+    .await;
+    assert_eq!(kept(&client), (Some(r#"{"data":{"seq":1}}"#.into()), 0));
+    // Where others publish an event has no number.
+    let (_, client) = run(|_| {}, async |stream| say(stream, &[r#"{"id":"b"}"#]).await).await;
+    assert_eq!(kept(&client), (None, 0));
 }

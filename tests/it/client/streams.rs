@@ -1,5 +1,6 @@
 //! Event streams: what may be answered, how the body may come, and how it may end.
 
+use herd::backoff::{Growth, Mix, presets};
 use herd::history::{AttemptOutcome, Cause, Client, History, Quit};
 use herd::profile::{ProfileName, Spec};
 use herd::scenario::Scenario;
@@ -90,19 +91,19 @@ async fn a_body_may_end_with_the_connection_or_tell_its_length_or_come_in_chunks
     );
     let short = OPEN.replace("\r\n\r\n", "\r\nContent-Length: 9000\r\n\r\n");
     let chunks = CHUNKED.to_owned() + &chunk(&events[..7]) + &chunk(&events[7..]);
-    for bytes in [
-        OPEN.to_owned() + &events,
-        kept + &events,
-        old + &events,
-        long + &events,
-        short + &events,
-        chunks.clone(),
-        chunks.clone() + "0\r\n\r\n",
-        chunks + "0\r\nX-Trailer: 1\r\n\r\n",
+    for (bytes, end) in [
+        (OPEN.to_owned() + &events, Cause::Eof),
+        (kept + &events, Cause::Eof),
+        (old + &events, Cause::Eof),
+        (long + &events, Cause::Eof),
+        (short + &events, Cause::Cut),
+        (chunks.clone(), Cause::Cut),
+        (chunks.clone() + "0\r\n\r\n", Cause::Eof),
+        (chunks + "0\r\nX-Trailer: 1\r\n\r\n", Cause::Eof),
     ] {
         let (history, client) = once(move |stream| answer(stream, bytes.clone())).await;
         assert_eq!(ids(&history, &client), ["1", "2"]);
-        assert_eq!(only_cause(&client), Cause::Eof);
+        assert_eq!(only_cause(&client), end);
     }
 }
 
@@ -378,4 +379,52 @@ async fn the_delays_that_a_server_asks_for_are_recorded() {
             ..
         }
     ));
+}
+
+/// What a library does with a status, a clean end and `retry:` is its policy's business, whatever the profile thinks.
+#[tokio::test]
+async fn statuses_ends_and_hints_are_the_policys_business() {
+    let with = |preset: &'static str, base: u64| {
+        move |s: &mut Scenario| {
+            to_streams(s);
+            let mut policy = (presets::find(preset).unwrap().policy)();
+            policy.then = Growth::fixed(Duration::from_millis(base));
+            policy.limits.attempts = Some(2);
+            s.policy.mix = Mix::one(preset, policy);
+        }
+    };
+    let open = OPEN.to_owned() + &event("1");
+    let unavailable = "HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\n\r\n";
+
+    // A browser never comes back after a 503; full jitter does.
+    let answers = || vec![open.clone(), unavailable.to_owned(), open.clone()];
+    let (_, client, asked) = script(with("eventsource-npm", 1), answers()).await;
+    assert_eq!((asked.len(), quit(&client)), (2, "status 503"));
+    let (_, _, asked) = script(with("full-jitter", 1), answers()).await;
+    assert!(asked.len() >= 3);
+
+    // fetch-event-source resolves at a clean end, and retries a body that was cut short.
+    let whole = CHUNKED.to_owned() + &chunk(&event("1")) + "0\r\n\r\n";
+    let (_, client, _) = script(with("fetch-event-source", 1), vec![whole, open.clone()]).await;
+    assert_eq!(quit(&client), "end of stream");
+    let cut = CHUNKED.to_owned() + &chunk(&event("1"));
+    let (_, client, asked) = script(with("fetch-event-source", 1), vec![cut, open.clone()]).await;
+    assert_eq!(asked.len(), 2);
+    assert_eq!(client.sessions[0].closed.as_ref().unwrap().1, Cause::Cut);
+
+    // `retry:` becomes the delay of those who obey it, and nothing to the others.
+    let told = format!("{OPEN}retry: 70\n\n{}", event("1"));
+    for (preset, least) in [("eventsource-chromium", 70), ("partysocket", 1)] {
+        let (_, client, _) = script(with(preset, 1), vec![told.clone(), open.clone()]).await;
+        let dropped = client.sessions[0].closed.as_ref().unwrap().0;
+        let delay = client.attempts[1].due.since(dropped);
+        assert_eq!(delay, Duration::from_millis(least), "{preset}");
+    }
+}
+
+fn quit(client: &Client) -> &str {
+    match &client.quit {
+        Some((_, Quit::Fatal(why))) => why,
+        other => panic!("{other:?}"),
+    }
 }

@@ -229,12 +229,27 @@ async fn a_capture_that_changed_is_a_reset_before_the_rest_of_its_frame() {
 
 #[tokio::test]
 async fn a_script_that_is_not_answered_ends_the_session() {
-    let (_, client, told) = play(CHATTY, |_| {}, &[&[HELLO, Hear, Stay]]).await;
+    let acts: &[Act] = &[HELLO, Hear, Say(r#"{"okay":"secret?"}"#), Stay];
+    let sessions: &'static [&'static [Act]] = Box::leak(Box::new([acts]));
+    let (_, client, told) = play(CHATTY, |_| {}, sessions).await;
     assert_eq!(told.len(), 1);
-    let [Cause::Declined(why)] = &causes(&client)[..] else {
-        panic!("{:?}", causes(&client));
-    };
-    assert!(why.contains("300ms"), "{why}");
+    assert_eq!(causes(&client), [Cause::Unanswered]);
+    let why = client.sessions[0].unanswered.as_deref();
+    let said = r#"open[2].expect: what came doesn't fit it: {"okay":"secret?"}"#;
+    assert_eq!(why, Some(said));
+}
+
+#[tokio::test]
+async fn only_an_opening_that_is_not_done_is_told_as_unanswered() {
+    let (_, client, _) = play(
+        CHATTY,
+        |_| {},
+        &[&[HELLO, Hear, OK, Close(1012)], &[HELLO, Hear, Close(1012)]],
+    )
+    .await;
+    let told = client.sessions.iter().map(|s| s.unanswered.as_deref());
+    let nothing = "open[2].expect: nothing came that could fit it";
+    assert_eq!(told.collect::<Vec<_>>(), [None, Some(nothing)]);
 }
 
 #[tokio::test]

@@ -19,6 +19,7 @@ mod rule_16;
 mod rule_17;
 mod rule_18;
 mod rule_9;
+mod unread;
 
 use herd::check::delivery::{Assessment, assess};
 use herd::check::timeline::Timeline;

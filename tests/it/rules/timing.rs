@@ -2,6 +2,7 @@
 //! below.
 
 mod doubt;
+mod opening;
 mod relapse;
 
 use std::time::Duration;

@@ -75,7 +75,7 @@ fn a_stored_history_is_judged_and_rendered_again_to_the_byte() {
 }
 
 /// Delays by (client, drop, attempt), from the files alone: `due` minus the end of what was before.
-fn delays(dir: &Path) -> BTreeMap<(u32, u32, u32), u64> {
+pub(super) fn delays(dir: &Path) -> BTreeMap<(u32, u32, u32), u64> {
     let number = |text: &String| text.parse::<u64>().unwrap();
     let mut ended: BTreeMap<(u32, u32), u64> = BTreeMap::new();
     for row in rows(dir, "sessions.csv") {
@@ -106,7 +106,7 @@ fn delays(dir: &Path) -> BTreeMap<(u32, u32, u32), u64> {
     delays
 }
 
-fn scenario(stage: &Stage) -> Scenario {
+pub(super) fn scenario(stage: &Stage) -> Scenario {
     Draft::read(&stage.path("scenario.toml"))
         .unwrap()
         .resolve(0)
@@ -158,7 +158,7 @@ fn a_seed_draws_the_same_delays_in_every_process_and_in_virtual_time() {
 }
 
 /// The same in virtual time.
-fn simulated(scenario: &Scenario) -> BTreeMap<(u32, u32, u32), u64> {
+pub(super) fn simulated(scenario: &Scenario) -> BTreeMap<(u32, u32, u32), u64> {
     let history = simulate::run(&simulate::Setup {
         mix: scenario.policy.mix.clone(),
         ramp: scenario.connect.ramp,

@@ -150,3 +150,35 @@ fn an_announced_reset_makes_room_for_the_ids_to_begin_again() {
     assert_eq!(outcomes(&a), PASS);
     assert_eq!(a.facts.conflict, 0);
 }
+
+/// A replay under other ids breaks whoever resumes from them, and is right where each reader has cursors of its own: it is
+/// stated, and nobody is accused.
+#[test]
+fn one_event_under_several_ids_is_stated_and_gates_nothing() {
+    let renamed = |epoch: Option<&'static str>| {
+        let history = one(move |s| {
+            before(s);
+            s.resume(3_000, 3);
+            let other = Story::variant(4, |e| {
+                e.id = Some("other".into());
+                e.epoch = epoch.map(Into::into);
+            });
+            s.got_event(3_010, other).got_all(3_010, 5..=6);
+            s.got_every(5_002, 100, 7..=10);
+        });
+        judged(&history.terms(|t| t.ids = IdKind::Opaque).end(END))
+    };
+    let a = renamed(None);
+    assert_eq!(outcomes(&a), PASS);
+    assert_eq!(
+        finding(&a, Check::ExactlyOnce).measured,
+        "0 of 20 pairs wrong; 1 under several ids"
+    );
+    assert!(why(&a).contains("published once"), "{}", why(&a));
+    let a = renamed(Some("e2"));
+    assert_eq!(
+        finding(&a, Check::ExactlyOnce).measured,
+        "0 of 20 pairs wrong",
+        "another epoch"
+    );
+}

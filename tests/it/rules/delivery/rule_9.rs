@@ -96,3 +96,30 @@ fn nobody_connected_or_nobody_restarted_is_unknown() {
         assert!(why(&a).contains(says));
     }
 }
+
+#[test]
+fn all_may_receive_something_and_not_the_same() {
+    let history = Builder::new(2).mark(9_000, Mark::End(End::NotPrimed { primed: 2 }));
+    let a = judged(&history.cut(9_000));
+    let said = "each of 2 clients received a priming event, but not all of them one and the same";
+    assert!(why(&a).contains(said), "{}", why(&a));
+}
+
+#[test]
+fn what_lacks_a_number_or_an_id_is_shown() {
+    let frame = r#"{"id":"7","body":{}}"#;
+    let escaped = frame.escape_debug().to_string();
+    for id in [Some("7"), None] {
+        let said = hint(|b| {
+            b.acked(1, 100).each(|_, s| {
+                let event = Event {
+                    id: id.map(Into::into),
+                    seq: id.map_or(Some(Seq(SEQ_BASE + 1)), |_| None),
+                    ..Event::default()
+                };
+                s.open(10).got_event(200, event).lacking(200, frame);
+            })
+        });
+        assert!(said.contains(&escaped), "{said}");
+    }
+}
