@@ -91,7 +91,8 @@ impl Client<'_> {
         if let Some(delay) = connection.take_retry() {
             self.told_to_wait(delay);
         }
-        self.ended(connection, cause).await
+        // Boxed: what the end needs must not be kept by every open connection.
+        Box::pin(self.ended(connection, cause)).await
     }
 
     async fn step(&self, connection: &mut Connection, alarm: &mut Alarm) -> Step {

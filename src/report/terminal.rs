@@ -191,6 +191,10 @@ fn unread(page: &mut Page, history: &History) {
         let more = format!("and {} more", count((frames.len() - told) as u64));
         page.entry((Tone::Plain, ""), INDENT, (Tone::Quiet, &more));
     }
+    if unprimed && history.clients.iter().any(|c| c.lacking.is_some()) {
+        let (label, text) = misread(history);
+        page.entry((Tone::Title, label), INDENT, (Tone::Plain, &text));
+    }
 }
 
 /// What was read where nobody was primed: an event that lacks what a client needs.
@@ -211,11 +215,9 @@ fn misread(history: &History) -> (&'static str, String) {
     let events = counted(history.events.len() as u64, "event");
     let mut frames = history.clients.iter().filter_map(|c| c.lacking.as_ref());
     let frame = frames.next();
-    let frame = frame.map_or(String::new(), |(_, text)| {
-        format!(", such as {}", line(text))
-    });
+    let frame = frame.map_or(String::new(), |(_, text)| format!(": {}", line(text)));
     let text = format!(
-        "{events}, the first with {id} and {seq}{frame}; see whether --id and --seq point at the right places"
+        "{events}, the first with {id} and {seq}; see whether --id and --seq point at the right places{frame}"
     );
     ("Read", text)
 }
