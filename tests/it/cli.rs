@@ -216,7 +216,7 @@ fn no_arguments_at_all_is_a_usage_error_that_shows_the_help() {
 #[test]
 fn lists_are_json_arrays_of_named_things() {
     let wanted = [
-        ("presets", "full-jitter", "bounds_ms"),
+        ("presets", "full-jitter", "source"),
         ("profiles", "after", "tested"),
         ("triggers", "child", "summary"),
         ("checks", "reconnect-spread", "default"),
