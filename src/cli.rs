@@ -1,7 +1,8 @@
 //! The command line: what was typed, as plain structs for `main` to carry out.
 //!
 //! This file and its leaves are the only ones that know clap, and they do nothing: no run, no print, no exit. A leaf holds
-//! one command: `cli/run.rs` the options of a run and how they lie over a scenario, `cli/list.rs` the lists,
+//! one command: `cli/run.rs` the options of a run and how they lie over a scenario, `cli/simulate.rs` those of a
+//! simulation, `cli/list.rs` the lists,
 //! `cli/profile.rs` the trial of a profile.
 
 mod access;
@@ -10,6 +11,7 @@ mod list;
 mod probe;
 mod profile;
 mod run;
+mod simulate;
 
 use std::ffi::OsString;
 use std::net::SocketAddr;
@@ -27,6 +29,8 @@ use crate::server::defect::Planted;
 use crate::server::{self, HOLD};
 use help::{exits, manual};
 
+pub use simulate::{Ask, Simulate};
+
 /// What herd shall do.
 #[derive(Debug)]
 pub enum Command {
@@ -34,6 +38,8 @@ pub enum Command {
     Run(Box<Run>),
     /// Look at a server with one client.
     Probe(Box<Probe>),
+    /// Follow the clients in virtual time.
+    Simulate(Box<Simulate>),
     /// Judge recorded histories again.
     Check {
         /// The shards of one run.
@@ -154,6 +160,12 @@ enum Typed {
     /// One client connects, receives one event, leaves, misses one and comes back, with each profile that could fit. Nothing
     /// is restarted. Exit code 0: a profile fits and resume works; 3: not so; 4: no session at all.
     Probe(Box<probe::ProbeArgs>),
+    /// The same clients in virtual time, against a model server: a verdict in seconds, for a million clients
+    ///
+    /// The policies draw the delays that herd run draws with the same seed. No sockets, no latency, and nobody publishes, so
+    /// only the reconnects are judged.
+    #[command(after_help = exits())]
+    Simulate(Box<simulate::SimulateArgs>),
     /// Judge recorded histories again; several are merged as shards of one run
     #[command(after_help = exits())]
     Check {
@@ -340,6 +352,7 @@ fn decide(typed: Typed, matches: &clap::ArgMatches, fresh_seed: u64) -> Result<C
     Ok(match typed {
         Typed::Run(args) => Command::Run(Box::new(args.run(matches, fresh_seed)?)),
         Typed::Probe(args) => Command::Probe(Box::new(args.probe(matches, fresh_seed)?)),
+        Typed::Simulate(args) => Command::Simulate(Box::new(args.simulate(matches, fresh_seed)?)),
         Typed::Check { histories, talk } => Command::Check {
             histories,
             talk: talk.talk(),

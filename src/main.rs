@@ -9,7 +9,8 @@ use herd::cli::{self, Colour, Command, Rendering, Stdout, Talk};
 use herd::error::{Error, Exit};
 use herd::history::file::read_all;
 use herd::report::{self, Input, Summary};
-use herd::run::{Show, Signal, Ui};
+use herd::run::{Show, Signal, Ui, simulated};
+use herd::simulate::{advise, compare};
 use herd::{scenario, server, target};
 use rand::TryRng;
 use tokio::signal::unix::{SignalKind, signal};
@@ -46,6 +47,7 @@ fn fresh_seed() -> Result<u64, Error> {
 fn carry_out(command: Command) -> Result<Exit, Error> {
     match command {
         Command::Run(run) => run_command(&run),
+        Command::Simulate(simulate) => simulate_command(&simulate),
         Command::Probe(probe) => herd::probe::probe(&probe, &mut io::stdout()),
         Command::Check { histories, talk } => check(&histories, talk),
         Command::Report {
@@ -81,6 +83,35 @@ fn run_command(run: &cli::Run) -> Result<Exit, Error> {
     };
     tell(&input, &ended.files, run.talk)?;
     Ok(ended.exit)
+}
+
+/// Follows a storm and tells what was asked of it.
+fn simulate_command(simulate: &cli::Simulate) -> Result<Exit, Error> {
+    let storm = &simulate.storm;
+    match &simulate.ask {
+        cli::Ask::Compare { mixes, shape } => {
+            let table = compare::table(storm, mixes)?;
+            say(table.render(*shape).as_bytes())
+        }
+        cli::Ask::Advise { rate } => {
+            let advice = advise::advise(storm, *rate)?;
+            let text = match simulate.talk.stdout {
+                Stdout::Report => advice.text(),
+                Stdout::Json => advice.json(),
+            };
+            say(text.as_bytes())
+        }
+        cli::Ask::Verdict => {
+            let ended = simulated::run(&simulate.scenario, storm, &simulate.repeat)?;
+            let input = Input {
+                history: &ended.history,
+                verdict: &ended.verdict,
+                summary: &ended.summary,
+            };
+            tell(&input, &ended.files, simulate.talk)?;
+            Ok(ended.exit)
+        }
+    }
 }
 
 /// The first SIGINT or SIGTERM asks the run to stop, the second one ends the process at once.

@@ -11,6 +11,7 @@ mod note;
 mod phases;
 pub(crate) mod prepare;
 mod progress;
+pub mod simulated;
 pub(crate) mod start;
 mod watch;
 

@@ -27,7 +27,7 @@ pub use draft::Draft;
 pub(crate) use draft::{BackoffDraft, lay};
 pub(crate) use resolve::templates;
 pub(crate) use template::{columns, hidden, masked, masked_header, resumes};
-pub(crate) use words::{Count, Ip, Peak, Rate, ShardOf, Time, word};
+pub(crate) use words::{Count, Form, Ip, Peak, Rate, ShardOf, Time, word};
 
 /// A scenario file with every key, its default and what it means; `herd init` writes it.
 pub const INIT: &str = include_str!("scenario/init.toml");

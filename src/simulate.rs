@@ -4,13 +4,16 @@
 //! network, `simulate/model.rs` for the server, and what comes out is a history like any other. No tokio, no sockets,
 //! nothing ambient: a setup gives the same history everywhere. This file knows what can be asked for; it judges nothing.
 
+pub mod advise;
 mod arrival;
+pub mod compare;
 mod conduct;
 mod ledger;
 mod model;
 mod peer;
 mod publisher;
 mod queue;
+pub mod storm;
 mod table;
 mod world;
 

@@ -102,6 +102,15 @@ impl Retries {
         }
     }
 
+    /// How many HTTP requests the dial that is made now costs the server.
+    #[must_use]
+    pub fn requests(&self, policy: &Backoff) -> u32 {
+        match policy.fallback {
+            Some(fallback) if self.fell_back => fallback.requests,
+            _ => policy.requests,
+        }
+    }
+
     /// Whether a connection was ever lost.
     #[must_use]
     pub fn has_dropped(&self) -> bool {

@@ -33,7 +33,7 @@ use super::timeline::Timeline;
 use super::{
     DeliveryFacts, Finding, MAX_OFFENDERS, Offender, PublicationFacts, ResumeOutcome, Return,
 };
-use crate::history::{ClientId, Elapsed, Fate, History};
+use crate::history::{ClientId, Elapsed, Fate, History, Source};
 
 use catalogue::Catalogue;
 use findings::Case;
@@ -72,9 +72,12 @@ pub struct Assessment {
     pub unread: u64,
 }
 
-/// Judges what was delivered.
+/// Judges what was delivered. Where nobody publishes there is no question to answer.
 #[must_use]
 pub fn assess(history: &History, timeline: &Timeline) -> Assessment {
+    if history.header.terms.source == Source::Nobody {
+        return nothing_published(history, timeline);
+    }
     let catalogue = Catalogue::new(history);
     let order = Order::new(history, &catalogue);
     let scene = Scene {
@@ -109,6 +112,26 @@ pub fn assess(history: &History, timeline: &Timeline) -> Assessment {
         caught_up: totals.caught_up,
         exposed: exposures.iter().map(|e| e.exposed).collect(),
         unread,
+    }
+}
+
+/// Nothing to catch up with: whoever is open is caught up.
+fn nothing_published(history: &History, timeline: &Timeline) -> Assessment {
+    let sessions = history.clients.iter().zip(&timeline.sessions);
+    let caught_up = sessions.map(|(client, places)| {
+        let both = client.sessions.iter().zip(places);
+        both.map(|(session, place)| (!place.flapped).then_some(session.opened))
+            .collect()
+    });
+    Assessment {
+        facts: DeliveryFacts::default(),
+        publications: PublicationFacts::default(),
+        findings: Vec::new(),
+        offenders: Vec::new(),
+        resumes: Vec::new(),
+        caught_up: caught_up.collect(),
+        exposed: vec![0; timeline.outages.len()],
+        unread: 0,
     }
 }
 

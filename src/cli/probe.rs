@@ -40,6 +40,7 @@ impl ProbeArgs {
         Ok(Probe {
             line: line(
                 "probe",
+                "run",
                 typed,
                 &scenario,
                 &["target", "profile", "id", "seq"],

@@ -315,19 +315,20 @@ fn some<T>(list: Vec<T>) -> Option<Vec<T>> {
 /// The command that repeats a run: what was typed, with the seed, without the output directory (it isn't empty any more),
 /// secrets masked.
 fn repeat(typed: &ArgMatches, scenario: &Scenario) -> String {
-    let line = line("run", typed, scenario, &["seed", "output"]);
+    let line = line("run", "run", typed, scenario, &["seed", "output"]);
     format!("{line} --seed {}", scenario.seed)
 }
 
-/// A `herd run` with what was typed for a command, but for the options in `without`.
+/// The command `says` with what was typed for `command`, but for the options in `without`.
 pub(super) fn line(
     command: &str,
+    says: &str,
     typed: &ArgMatches,
     scenario: &Scenario,
     without: &[&str],
 ) -> String {
     let names = scenario.connect.names();
-    let mut words = vec!["herd".to_owned(), "run".to_owned()];
+    let mut words = vec!["herd".to_owned(), says.to_owned()];
     let root = Cli::command();
     let run = root.find_subcommand(command).unwrap_or(&root);
     for arg in run.get_arguments() {

@@ -102,7 +102,7 @@ impl Crew {
         let streams = profile.transport() == Transport::Sse;
         let resumes = match scenario.publish.source() {
             Source::Herd if !streams => Resumes::FromOwn,
-            Source::Herd | Source::Others => Resumes::FromAny,
+            Source::Herd | Source::Others | Source::Nobody => Resumes::FromAny,
         };
         let handles: Vec<_> = plan.clients().map(|id| Arc::new(Handle::new(id))).collect();
         let counters = Counters::default();

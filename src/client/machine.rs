@@ -137,6 +137,12 @@ impl Machine {
         matches!(self.state, State::Open { .. })
     }
 
+    /// How many HTTP requests the dial that is made now costs the server, at least 1.
+    #[must_use]
+    pub fn requests(&self, policy: &Backoff) -> u32 {
+        self.retries.requests(policy).max(1)
+    }
+
     /// The policy's own limit of the connect, and of the handshake, of the dial that is made now; none = the run's.
     #[must_use]
     pub fn connect_timeout(&self, policy: &Backoff) -> Option<Duration> {

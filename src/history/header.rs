@@ -98,6 +98,8 @@ pub enum Source {
     Herd,
     /// Others publish; herd observes.
     Others,
+    /// Nobody: a simulation of dials alone. Last, because a file names a source by its place in this list.
+    Nobody,
 }
 
 /// How ids are compared.

@@ -149,7 +149,7 @@ pub(crate) fn header(
     let identity = xxhash_rust::xxh3::xxh3_64(scenario.common().to_toml().as_bytes());
     let run = format!("{:016x}-{identity:016x}", scenario.seed);
     let seq_base = match scenario.publish.source() {
-        Source::Others => 0,
+        Source::Others | Source::Nobody => 0,
         Source::Herd if scenario.shard.of > 1 => shared_seq_base(&run),
         Source::Herd => seq_base()?,
     };

@@ -256,6 +256,31 @@ impl Draft {
         }
     }
 
+    /// What a simulation reads of it: what else it says is about a real server.
+    pub(crate) fn simulated(self) -> Self {
+        Self {
+            file: self.file,
+            text: self.text,
+            name: self.name,
+            clients: self.clients,
+            seed: self.seed,
+            client: self.client,
+            connect: ConnectDraft {
+                timeout: self.connect.timeout,
+                ..ConnectDraft::default()
+            },
+            outage: OutageDraft {
+                outages: self.outage.outages,
+                down: self.outage.down,
+                steady: self.outage.steady,
+                ..OutageDraft::default()
+            },
+            checks: self.checks,
+            output: self.output,
+            ..Self::default()
+        }
+    }
+
     /// Refuses a value: names its flag, or its line and key.
     pub(crate) fn refuse(&self, origin: &Origin, what: &str) -> Error {
         match origin {

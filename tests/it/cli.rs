@@ -49,6 +49,8 @@ fn help_shows_the_commands_and_the_exit_codes() {
       run          Run and judge
       probe        Look at a server with one client and say which profile fits, what is missing, and
                    what to run
+      simulate     The same clients in virtual time, against a model server: a verdict in seconds, for a
+                   million clients
       check        Judge recorded histories again; several are merged as shards of one run
       report       Render recorded histories again
       serve        The reference server alone

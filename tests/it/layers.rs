@@ -97,10 +97,7 @@ const TABLE: &[(&str, May)] = &[
         "probe",
         AllBut(&["cli", "server", "check", "report", "simulate", "trigger"]),
     ),
-    (
-        "cli",
-        AllBut(&["run", "simulate", "client", "target", "trigger"]),
-    ),
+    ("cli", AllBut(&["run", "client", "target", "trigger"])),
 ];
 
 /// Who may write to stdout and stderr. A guard's stdout is no terminal: it is the pipe on which it reports to herd. Progress

@@ -10,4 +10,5 @@ mod run;
 mod secure;
 mod server;
 mod simulation;
+mod storm;
 mod target;

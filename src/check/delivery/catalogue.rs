@@ -80,7 +80,7 @@ impl<'a> Catalogue<'a> {
         let survey = Survey::new(history);
         let mut catalogue = match history.header.terms.source {
             Source::Herd => published(history, &survey),
-            Source::Others => observe::observed(history, &survey),
+            Source::Others | Source::Nobody => observe::observed(history, &survey),
         };
         catalogue.sort();
         catalogue

@@ -74,7 +74,7 @@ fn judge(
     standings: &mut HashMap<EventIx, Standing>,
 ) {
     let mut candidates: Vec<EventIx> = match history.header.terms.source {
-        Source::Others => group.to_vec(),
+        Source::Others | Source::Nobody => group.to_vec(),
         Source::Herd => {
             let own = |ix: &&EventIx| own_seq(history, **ix).is_some();
             group.iter().filter(own).copied().collect()

@@ -272,7 +272,7 @@ impl Case<'_> {
         let mut publications = self.history.publications.values();
         let published = publications.any(|p| p.kind == PublicationKind::Expected);
         match (self.history.header.terms.source, published) {
-            (Source::Others, _) => "no event was seen",
+            (Source::Others | Source::Nobody, _) => "no event was seen",
             (Source::Herd, true) => "no publication was accepted",
             (Source::Herd, false) => "nothing was published",
         }

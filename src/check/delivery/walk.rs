@@ -131,7 +131,7 @@ impl<'s, 'a> Walk<'s, 'a> {
             late: 0,
             due: match history.header.terms.source {
                 Source::Herd => 0..items as u32,
-                Source::Others => 0..0,
+                Source::Others | Source::Nobody => 0..0,
             },
             first: None,
             offences: Vec::new(),

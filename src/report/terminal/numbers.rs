@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 
 use super::text::{COLUMNS, Page, TIE, Tone, bytes, count, counted, duration, ms, tied};
 use super::{INDENT, SAMPLE, line};
-use crate::check::{Percentiles, ResumeFacts};
-use crate::history::{AttemptOutcome, Elapsed, History, Mark};
+use crate::check::{GeneratorFacts, Percentiles, ResumeFacts};
+use crate::history::{AttemptOutcome, Elapsed, History, Mark, Source};
 use crate::report::escape::safe;
-use crate::report::{Input, RetryAfter};
+use crate::report::{Input, RetryAfter, Summary};
 
 /// Tells them, each line with its label.
 pub(super) fn tell(page: &mut Page, input: &Input<'_>) {
@@ -17,6 +17,63 @@ pub(super) fn tell(page: &mut Page, input: &Input<'_>) {
         page.entry((Tone::Title, label), INDENT, (Tone::Plain, text));
     };
     let summary = input.summary;
+    let simulated = input.history.header.terms.source == Source::Nobody;
+    if simulated {
+        entry("Delivery", "not judged: nobody publishes in a simulation");
+    } else {
+        delivery(&mut entry, summary);
+    }
+    for outage in &summary.outages {
+        if let Some(recovery) = &outage.recovery_ms {
+            let label = match summary.outages.len() {
+                1 => "Recovery".to_owned(),
+                _ => format!("Recovery {}", outage.outage),
+            };
+            let until = if simulated { "open" } else { "caught up" };
+            entry(&label, &percentiles(recovery, until));
+        }
+    }
+    for outage in &summary.outages {
+        if let Some(text) = resumes(&outage.resumes) {
+            let label = match summary.outages.len() {
+                1 => "Resumes".to_owned(),
+                _ => format!("Resumes {}", outage.outage),
+            };
+            entry(&label, &text);
+        }
+    }
+    for (label, counts) in [
+        ("Drops", drops(input.history)),
+        ("Refusals", refusals(input.history)),
+        ("Declined", declined(input)),
+    ] {
+        if let Some(text) = tally(counts) {
+            entry(label, &text);
+        }
+    }
+    if let Some(told) = &summary.retry_after {
+        entry("Asked to", &retry_after(told));
+    }
+    if !simulated {
+        entry("herd's lag", &lag(&summary.generator));
+    }
+    for note in notes(input.history).iter().take(SAMPLE) {
+        entry("Note", note);
+    }
+}
+
+fn lag(g: &GeneratorFacts) -> String {
+    format!(
+        "p50{TIE}{}, p99{TIE}{}, max{TIE}{}; {:.1}{TIE}s CPU, {} at most",
+        ms(g.lag_ms.p50),
+        ms(g.lag_ms.p99),
+        ms(g.lag_ms.max),
+        g.cpu_s,
+        bytes(g.rss_peak_bytes),
+    )
+}
+
+fn delivery(entry: &mut impl FnMut(&str, &str), summary: &Summary) {
     let (d, p) = (&summary.delivery, &summary.publications);
     let pairs = listed(&[
         (d.delivered, "delivered", Zero::Shown),
@@ -46,56 +103,11 @@ pub(super) fn tell(page: &mut Page, input: &Input<'_>) {
         (p.double_stored, "double-stored", Zero::Hidden),
     ]);
     entry("Published", &format!("{}: {fates}", tied(p.sent, "sent")));
-    for outage in &summary.outages {
-        if let Some(recovery) = &outage.recovery_ms {
-            let label = match summary.outages.len() {
-                1 => "Recovery".to_owned(),
-                _ => format!("Recovery {}", outage.outage),
-            };
-            entry(&label, &percentiles(recovery));
-        }
-    }
-    for outage in &summary.outages {
-        if let Some(text) = resumes(&outage.resumes) {
-            let label = match summary.outages.len() {
-                1 => "Resumes".to_owned(),
-                _ => format!("Resumes {}", outage.outage),
-            };
-            entry(&label, &text);
-        }
-    }
-    for (label, counts) in [
-        ("Drops", drops(input.history)),
-        ("Refusals", refusals(input.history)),
-        ("Declined", declined(input)),
-    ] {
-        if let Some(text) = tally(counts) {
-            entry(label, &text);
-        }
-    }
-    if let Some(told) = &summary.retry_after {
-        entry("Asked to", &retry_after(told));
-    }
-    let g = &summary.generator;
-    entry(
-        "herd's lag",
-        &format!(
-            "p50{TIE}{}, p99{TIE}{}, max{TIE}{}; {:.1}{TIE}s CPU, {} at most",
-            ms(g.lag_ms.p50),
-            ms(g.lag_ms.p99),
-            ms(g.lag_ms.max),
-            g.cpu_s,
-            bytes(g.rss_peak_bytes),
-        ),
-    );
-    for note in notes(input.history).iter().take(SAMPLE) {
-        entry("Note", note);
-    }
 }
 
-fn percentiles(p: &Percentiles) -> String {
+fn percentiles(p: &Percentiles, until: &str) -> String {
     format!(
-        "p50{TIE}{}, p90{TIE}{}, p99{TIE}{}, max{TIE}{}, drop to caught up",
+        "p50{TIE}{}, p90{TIE}{}, p99{TIE}{}, max{TIE}{}, drop to {until}",
         ms(p.p50),
         ms(p.p90),
         ms(p.p99),

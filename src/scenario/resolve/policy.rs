@@ -54,6 +54,15 @@ impl Draft {
         }
     }
 
+    /// A herd with the preset of this name, given after a flag.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] with the nearest name where there is none.
+    pub(crate) fn named(&self, name: &str, flag: &'static str) -> Result<Mix, Error> {
+        let preset = self.preset(name, Some(&Origin::Flag(flag)))?;
+        Ok(preset.mix())
+    }
+
     fn preset(&self, name: &str, origin: Option<&Origin>) -> Result<&'static Preset, Error> {
         presets::find(name).ok_or_else(|| {
             let names = presets::all()
