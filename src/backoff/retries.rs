@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use super::{Address, Ask, Backoff, Counted, Ending, IMMEDIATE_FLOOR, Then, rules};
+use super::{Address, Ask, Backoff, Counted, Ending, IMMEDIATE_FLOOR, Then, Window, rules};
 
 /// A client's retries.
 #[derive(Debug, Clone)]
@@ -182,6 +182,24 @@ impl Retries {
             Counted::FromStart => drawn.saturating_sub(took),
         }
     }
+}
+
+/// Within what bounds each retry waits while every dial is refused at once, for at most `most` retries; fewer where their
+/// number or a rule ends them. The bounds count from where the policy's delays do, and don't know how long a client is
+/// away already.
+#[must_use]
+pub fn refused(policy: &Backoff, most: u32) -> Vec<Window> {
+    let made = match rules::ruling(&policy.rules, Ending::Unconnected) {
+        Some(Then::Stop) => 1,
+        _ => most,
+    };
+    (0..made.min(most).min(policy.limits.attempts.unwrap_or(most)))
+        .map(|n| match (policy.fallback, n) {
+            (None, _) | (Some(_), 0) => policy.bounds(n),
+            (Some(_), 1) => Window::exactly(Duration::ZERO),
+            (Some(_), _) => policy.bounds(n - 2),
+        })
+        .collect()
 }
 
 fn millis(delay: Duration) -> u32 {

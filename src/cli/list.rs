@@ -5,7 +5,7 @@ use std::time::Duration;
 use clap::ValueEnum;
 use serde_json::{Value, json};
 
-use crate::backoff::{Preset, describe, presets};
+use crate::backoff::{Counted, Preset, Window, describe, presets, retries};
 use crate::check::Check;
 use crate::history::TriggerKind;
 use crate::profile::{ProfileName, Spec};
@@ -128,8 +128,14 @@ fn details(row: &Value) -> Vec<String> {
     lines
 }
 
+/// How many retries a preset's bounds are told for.
+const RETRIES: u32 = 12;
+
 fn preset(preset: &Preset) -> Value {
     let policy = (preset.policy)();
+    let ms = |delay: Duration| delay.as_micros() as f64 / 1e3;
+    let bounds = |window: Window| [ms(window.least), ms(window.most)];
+    let windows = retries::refused(&policy, RETRIES);
     json!({
         "name": preset.name,
         "summary": describe::delays(&policy),
@@ -144,6 +150,11 @@ fn preset(preset: &Preset) -> Value {
         "resume": preset.resume,
         "requests": policy.requests,
         "follow_up": preset.follow_up,
+        "counted_from": match policy.counted {
+            Counted::FromEnd => "end",
+            Counted::FromStart => "start",
+        },
+        "bounds_ms": windows.into_iter().map(bounds).collect::<Vec<_>>(),
     })
 }
 

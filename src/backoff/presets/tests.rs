@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use super::*;
-use crate::backoff::{Ending, Next, Passed, Retries, Says};
+use crate::backoff::{Ending, Next, Passed, Retries, Says, retries};
 
 /// The delays in ms of one client that is refused at once, until it gives up or `most` are there.
 fn sequence(name: &str, client: u32, most: usize) -> Vec<f64> {
@@ -401,6 +401,25 @@ fn what_ends_a_client_and_what_brings_it_back_at_once() {
             at_once,
             "{name} {code}"
         );
+    }
+}
+
+#[test]
+fn what_is_told_of_refused_clients_holds_for_each() {
+    for preset in all() {
+        let windows = retries::refused(&(preset.policy)(), 12);
+        for client in 1..=200 {
+            let delays = sequence(preset.name, client, 12);
+            assert_eq!(delays.len(), windows.len(), "{}", preset.name);
+            for (delay, window) in delays.iter().zip(&windows) {
+                let ms = |bound: Duration| bound.as_micros() as f64 / 1e3;
+                assert!(
+                    (ms(window.least)..=ms(window.most)).contains(delay),
+                    "{} {client}: {delay} {window:?}",
+                    preset.name
+                );
+            }
+        }
     }
 }
 

@@ -1,6 +1,6 @@
 //! The guide's table of presets is what `herd list presets --json` says.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::stdout;
 
@@ -63,4 +63,20 @@ fn every_preset_and_alias_is_a_policy_that_a_run_takes() {
         }
         assert!(row["aliases"].is_array() && row["requests"].as_u64().unwrap() > 0);
     }
+}
+
+#[test]
+fn presets_tell_within_what_bounds_a_refused_client_waits() {
+    let rows: Value = serde_json::from_str(&stdout(&["list", "presets", "--json"])).unwrap();
+    let preset = |name: &str| {
+        let mut rows = rows.as_array().unwrap().iter();
+        rows.find(|row| row["name"] == name).unwrap()
+    };
+    let signalr = preset("signalr");
+    let steps = [0.0, 2_000.0, 10_000.0, 30_000.0].map(|ms| [ms, ms]);
+    assert_eq!(signalr["bounds_ms"], json!(steps));
+    assert_eq!(signalr["counted_from"], "end");
+    let jittered = preset("full-jitter")["bounds_ms"].as_array().unwrap();
+    assert_eq!(jittered.len(), 12);
+    assert_eq!(jittered[1], json!([0.0, 10_000.0]));
 }

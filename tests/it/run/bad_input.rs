@@ -223,7 +223,7 @@ fn a_pointer_at_the_wrong_place_shows_what_was_read() {
         ("--id", "the first with no id and the number"),
         (
             "--seq",
-            "and no number of herd's; see whether --id and --seq",
+            "arrived without herd's number; point --seq at it",
         ),
     ] {
         let args = [
