@@ -221,10 +221,7 @@ fn a_pointer_at_the_wrong_place_shows_what_was_read() {
     let publish = server.publish();
     for (pointer, read) in [
         ("--id", "the first with no id and the number"),
-        (
-            "--seq",
-            "arrived without herd's number; point --seq at it",
-        ),
+        ("--seq", "arrived without herd's number; point --seq at it"),
     ] {
         let args = [
             "--publish-url",
