@@ -277,7 +277,10 @@ impl Window {
     /// The delay at a fraction of the window, to the microsecond.
     #[must_use]
     pub fn at(self, fraction: f64) -> Duration {
-        let (least, most) = (self.least.as_micros() as f64, self.most.as_micros() as f64);
+        let (least, most) = (
+            self.least.as_micros() as u64 as f64,
+            self.most.as_micros() as u64 as f64,
+        );
         Duration::from_micros((least + (most - least) * fraction) as u64)
     }
 

@@ -302,6 +302,18 @@ impl History {
         &self.events[ix.0 as usize]
     }
 
+    /// Where a client stands among [`History::clients`]. Nearly always that is its number, so it is looked for there first:
+    /// among a million clients a search costs more than all the rest of judging one.
+    #[must_use]
+    pub fn place(&self, client: ClientId) -> Option<usize> {
+        let first = self.clients.first()?.id.0;
+        let guess = client.0.checked_sub(first)? as usize;
+        match self.clients.get(guess) {
+            Some(found) if found.id == client => Some(guess),
+            _ => self.clients.binary_search_by_key(&client, |c| c.id).ok(),
+        }
+    }
+
     /// How the run ended; none = truncated (herd was killed, or the file was cut).
     #[must_use]
     pub fn end(&self) -> Option<&End> {

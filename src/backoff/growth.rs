@@ -105,15 +105,15 @@ impl Growth {
         let base = self.base(ask.address);
         let mut draws = ask.address.generator();
         let previous = ask.previous.filter(|before| n > 0 && !before.is_zero());
-        let v = self.curve(base, n).as_micros() as f64;
+        let v = self.curve(base, n).as_micros() as u64 as f64;
         let micros = match (self.jitter, previous) {
             (Jitter::Decorrelated, previous) => {
-                let (base, previous) = (base.as_micros() as f64, previous.unwrap_or(base));
-                let most = previous.as_micros() as f64 * self.factor();
+                let (base, previous) = (base.as_micros() as u64 as f64, previous.unwrap_or(base));
+                let most = previous.as_micros() as u64 as f64 * self.factor();
                 self.capped(base + (most.max(base) - base) * draws.unit())
             }
             (Jitter::Compounding(share), Some(previous)) => {
-                let grown = previous.as_micros() as f64 * self.factor();
+                let grown = previous.as_micros() as u64 as f64 * self.factor();
                 self.capped(grown * (1.0 - share + 2.0 * share * draws.unit()))
             }
             (jitter, _) => jitter.of(v, &mut draws),
@@ -207,7 +207,7 @@ impl Growth {
     }
 
     fn capped(&self, micros: f64) -> f64 {
-        micros.min(self.cap.unwrap_or(LONGEST).as_micros() as f64)
+        micros.min(self.cap.unwrap_or(LONGEST).as_micros() as u64 as f64)
     }
 }
 
@@ -222,7 +222,7 @@ impl Jitter {
                 loop {
                     let next = draws.unit();
                     if next <= drawn {
-                        return v + most.as_micros() as f64 * drawn;
+                        return v + most.as_micros() as u64 as f64 * drawn;
                     }
                     drawn = next;
                 }
@@ -234,7 +234,7 @@ impl Jitter {
             Self::Compounding(share) => Self::Ratio(share).of(v, draws),
             _ => {
                 let window = self.bounds(Duration::from_micros(v as u64));
-                window.at(draws.unit()).as_micros() as f64
+                window.at(draws.unit()).as_micros() as u64 as f64
             }
         }
     }

@@ -147,7 +147,7 @@ fn by_client<'t>(history: &History, timeline: &'t Timeline) -> Vec<Vec<&'t Retur
 }
 
 fn place(history: &History, client: ClientId) -> Option<usize> {
-    history.clients.binary_search_by_key(&client, |c| c.id).ok()
+    history.place(client)
 }
 
 /// Rule 15, per outage. A client that was lost twice in one outage counts once, and is exposed if it was so once. A

@@ -241,7 +241,7 @@ pub fn dials<'a>(client: &'a Client, row: &Return) -> &'a [Attempt] {
 /// The client with this number.
 #[must_use]
 pub fn client(history: &History, id: ClientId) -> Option<(usize, &Client)> {
-    let index = history.clients.binary_search_by_key(&id, |c| c.id).ok()?;
+    let index = history.place(id)?;
     Some((index, &history.clients[index]))
 }
 

@@ -175,7 +175,7 @@ fn reconnects(out: &mut dyn Write, input: &Input<'_>) -> io::Result<()> {
 
 /// A client's place in the history (and in the verdict's list of sessions).
 pub(super) fn place(history: &History, client: ClientId) -> Option<usize> {
-    history.clients.binary_search_by_key(&client, |c| c.id).ok()
+    history.place(client)
 }
 
 fn receipts(out: &mut dyn Write, input: &Input<'_>) -> io::Result<()> {
