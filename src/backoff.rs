@@ -80,7 +80,7 @@ pub enum Counted {
 pub struct Limits {
     /// How many attempts in a row may fail; none = any number.
     pub attempts: Option<u32>,
-    /// How long after it lost its connection it stops trying; none = never.
+    /// How long after it lost its connection it dials at the latest; none = there is no such time.
     pub elapsed: Option<Duration>,
     /// How long after it lost its connection it waits so long between any two attempts.
     pub slow: Option<Slow>,
@@ -153,6 +153,9 @@ pub const IMMEDIATE_FLOOR: Duration = Duration::from_millis(10);
 
 /// The longest delay of a sound policy: a year.
 pub const LONGEST: Duration = Duration::from_secs(365 * 24 * 3600);
+
+/// The most first delays of a sound policy.
+pub const MOST_STEPS: usize = 1_000;
 
 /// The bounds of a delay.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -250,7 +253,9 @@ impl Backoff {
     #[must_use]
     pub fn is_sound(&self) -> bool {
         let first = match &self.first {
-            First::Steps(steps) => steps.len() <= 1000 && steps.iter().all(|step| step.is_sound()),
+            First::Steps(steps) => {
+                steps.len() <= MOST_STEPS && steps.iter().all(|step| step.is_sound())
+            }
             First::Poll(poll) => poll.is_sound(),
         };
         let connect = self.connect.is_none_or(|timeout| {

@@ -78,7 +78,9 @@ impl Poll {
         }
     }
 
-    pub(super) fn is_sound(&self) -> bool {
+    /// Whether time passes between its polls, and the server's beats come before a connection is stale.
+    #[must_use]
+    pub fn is_sound(&self) -> bool {
         self.every.is_sound()
             && self.every.least >= Duration::from_millis(100)
             && self.stale <= LONGEST

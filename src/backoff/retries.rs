@@ -121,12 +121,7 @@ impl Retries {
     pub fn next(&mut self, policy: &Backoff, ending: Ending, passed: Passed) -> Next {
         let attempt = self.made;
         let hint = Duration::from_millis(std::mem::take(&mut self.not_before).into());
-        if policy.limits.attempts.is_some_and(|most| attempt >= most)
-            || policy
-                .limits
-                .elapsed
-                .is_some_and(|most| passed.away >= most)
-        {
+        if policy.limits.attempts.is_some_and(|most| attempt >= most) {
             return Next::GiveUp;
         }
         self.made += 1;
@@ -144,10 +139,13 @@ impl Retries {
                 self.drawn(policy, attempt, passed.away, took)
             }
         };
-        Next::Wait {
-            delay: delay + hint,
-            attempt,
+        let delay = delay + hint;
+        // A dial that would come too late is not waited for.
+        let elapsed = policy.limits.elapsed;
+        if elapsed.is_some_and(|most| passed.away + delay > most) {
+            return Next::GiveUp;
         }
+        Next::Wait { delay, attempt }
     }
 
     fn drawn(

@@ -109,6 +109,25 @@ fn the_generator_is_portable() {
 
 const FINGERPRINT: [u64; 5] = [96_457, 371_996, 707_934, 343_512, 373_006];
 
+/// A dial that would come behind the limit is not waited for.
+#[test]
+fn who_may_be_away_so_long_dials_no_later() {
+    let mut policy = Backoff::new(Vec::new(), Growth::fixed(secs(1.0)));
+    policy.limits.elapsed = Some(secs(2.5));
+    let mut retries = Retries::new(1, 1);
+    let mut at = |away: f64| {
+        let passed = Passed {
+            away: secs(away),
+            since_dial: Duration::ZERO,
+        };
+        matches!(
+            retries.next(&policy, Ending::Unconnected, passed),
+            Next::Wait { .. }
+        )
+    };
+    assert_eq!([at(0.0), at(1.0), at(2.0)], [true, true, false]);
+}
+
 #[test]
 fn a_mix_gives_every_range_of_clients_its_shares() {
     let part = |name: &str, share| Part {

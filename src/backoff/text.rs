@@ -145,10 +145,10 @@ impl FromStr for When {
                  \"close 4000\", \"close with reason 3500-3999\" or \"close says reconnect false\""
             )
         };
-        let range = |numbers: &str| {
+        let range = |numbers: &str, all: std::ops::RangeInclusive<u16>| {
             let (from, to) = numbers.split_once('-').unwrap_or((numbers, numbers));
             let (from, to) = (from.trim().parse().ok()?, to.trim().parse().ok()?);
-            (from <= to).then_some((from, to))
+            (from <= to && all.contains(&from) && all.contains(&to)).then_some((from, to))
         };
         match text.trim() {
             "no connection" => Ok(Self::Unconnected),
@@ -157,11 +157,13 @@ impl FromStr for When {
             "close says reconnect true" => Ok(Self::CloseSays(true)),
             "close says reconnect false" => Ok(Self::CloseSays(false)),
             text => {
-                let numbers = |word: &str| range(text.strip_prefix(word)?);
-                let status = numbers("status ").map(|(from, to)| Self::Status(from, to));
-                let reason = numbers("close with reason ");
+                let codes = |word: &str| range(text.strip_prefix(word)?, 1_000..=4_999);
+                let status = text.strip_prefix("status ");
+                let status = status.and_then(|numbers| range(numbers, 100..=599));
+                let status = status.map(|(from, to)| Self::Status(from, to));
+                let reason = codes("close with reason ");
                 let reason = reason.map(|(from, to)| Self::CloseWithReason(from, to));
-                let close = numbers("close ").map(|(from, to)| Self::Close(from, to));
+                let close = codes("close ").map(|(from, to)| Self::Close(from, to));
                 status.or(reason).or(close).ok_or_else(refused)
             }
         }
@@ -310,7 +312,15 @@ mod tests {
             "+-500ms".parse(),
             Ok(Jitter::PlusMinus(Duration::from_millis(500)))
         );
-        for text in ["close", "close x", "close 5-1", "status 70000", "eof"] {
+        for text in [
+            "close",
+            "close x",
+            "close 5-1",
+            "status 70000",
+            "status 700",
+            "close 99",
+            "eof",
+        ] {
             assert!(text.parse::<When>().is_err(), "{text}");
         }
         for text in [

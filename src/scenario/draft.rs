@@ -116,13 +116,23 @@ pub(crate) struct ConnectDraft {
 }
 
 #[derive(Debug, Clone, Default, Deserialize)]
-#[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
+#[serde(
+    deny_unknown_fields,
+    default,
+    rename_all = "kebab-case",
+    expecting = "the table client"
+)]
 pub(crate) struct ClientDraft {
     pub(crate) backoff: BackoffDraft,
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
+#[serde(
+    deny_unknown_fields,
+    default,
+    rename_all = "kebab-case",
+    expecting = "the table client.backoff, such as preset = \"phoenix\" in it"
+)]
 pub(crate) struct BackoffDraft {
     pub(crate) preset: Slot<String>,
     pub(crate) mix: Slot<BTreeMap<String, Share>>,

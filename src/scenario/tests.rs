@@ -301,6 +301,8 @@ fn every_refusal_names_line_and_key_and_what_would_be_right() {
         "[client.backoff]\nreset = \"close\"",
         "[client.backoff]\npreset = \"fixed\"\nkind = \"fixed\"",
         "[client.backoff]\nmix = { phoenix = 0.7, socketio = 0.2 }",
+        "[client.backoff]\nmix = { phoenix = 0, socketio = 1.0 }",
+        "[client.backoff]\nmix = {}",
         "[client.backoff]\nmix = { phoenix = 0.7, socketi = 0.3 }",
         "[client.backoff]\nmix = { socketio = 0.7, \"socket.io\" = 0.3 }",
         "[client.backoff]\nmix = { phoenix = 1.0 }\nbase = \"1s\"",
@@ -308,6 +310,10 @@ fn every_refusal_names_line_and_key_and_what_would_be_right() {
         "[client.backoff]\nrules = [\"close 4000: perhaps\"]",
         "[client.backoff]\nfirst = [\"5s..1s\"]",
         "[client.backoff]\nkind = \"poll\"\nfirst = [\"1s\"]",
+        "[client.backoff]\nkind = \"poll\"\nbeat = \"100s\"\nbase = \"5s\"",
+        "[client.backoff]\nslow = \"0s after 0s\"",
+        "[client.backoff]\nrules = [\"status 700: stop\"]",
+        "[client]\nbackoff = \"phoenix\"",
         "[client.backoff]\nkind = \"zigzag\"",
         "[client.backoff]\npreset = \"immediate\"\ndelay = \"0s\"",
         "[outage]\ntrigger = \"cut\"",
@@ -388,7 +394,9 @@ fn every_refusal_names_line_and_key_and_what_would_be_right() {
     deploy.toml:2: client.backoff.max-attempts: 0 is not a number of attempts; write 1 or more, or "unlimited"
     deploy.toml:2: client.backoff.reset: "close": write "open", "ack", a minimum uptime such as "5s", or "quiet 1m"
     deploy.toml:2: client.backoff.preset: a preset has its own form; leave kind out
-    deploy.toml:2: client.backoff.mix: the shares add up to 0.9000; make them add up to 1, each above 0
+    deploy.toml:2: client.backoff.mix: the shares add up to 0.9000; make them add up to 1
+    deploy.toml:2: client.backoff.mix: phoenix has no share; leave it out or give it one above 0
+    deploy.toml:2: client.backoff.mix: names no preset; write such as { phoenix = 0.7, socketio = 0.3 }
     deploy.toml:2: client.backoff.mix: unknown preset "socketi"; did you mean socketio or socket.io? herd list presets shows all
     deploy.toml:2: client.backoff.mix: socketio is named twice; add its shares up
     deploy.toml:2: client.backoff.mix: a mix is made of presets as they are; leave the other keys out
@@ -396,6 +404,10 @@ fn every_refusal_names_line_and_key_and_what_would_be_right() {
     deploy.toml:2: client.backoff.rules: "perhaps" follows from nothing; write stop, retry, at once or "after 1s"
     deploy.toml:2: client.backoff.first: "5s..1s" ends before it begins; write the shorter time first
     deploy.toml:3: client.backoff.first: this kind has no such number; leave it out
+    deploy.toml:3: client.backoff.beat: at least 100ms lie between two polls, and a beat is no longer than stale
+    deploy.toml:2: client.backoff.slow: without a delay it would not be slow; write such as "30s after 2m"
+    deploy.toml:2: client.backoff.rules: "status 700" is no end; write "no connection", "end of stream", "last word", "status 500-599", "close 4000", "close with reason 3500-3999" or "close says reconnect false"
+    deploy.toml:2: client.backoff: invalid type: string "phoenix", expected the table client.backoff, such as preset = "phoenix" in it
     deploy.toml:2: client.backoff.kind: unknown variant `zigzag`, expected one of `exponential`, `fixed`, `table`, `logarithmic`, `poll`
     deploy.toml:3: client.backoff.delay: a delay behind the first ones is 1 ms to a year; for none at all use the preset immediate
     deploy.toml:2: outage.trigger: unknown variant `cut`, expected one of `child`, `command`, `wait`

@@ -62,12 +62,17 @@ struct Trial {
     last: Duration,
 }
 
-/// Looks for the smallest window for a storm against a server that accepts `rate` connections a second, above 0. The
+/// Looks for the smallest window for a storm against a server that accepts `rate` connections a second, at least 1. The
 /// storm's own policy and limits don't matter.
 ///
 /// # Errors
-/// [`Error::Usage`] where no window up to a day does.
+/// [`Error::Usage`] where no window up to a day does, or where the rate is under one a second.
 pub fn advise(storm: &Storm, rate: f64) -> Result<Advice, Error> {
+    if rate < 1.0 {
+        return Err(Error::Usage(format!(
+            "--accept-rate: {rate}/s can't be told by counting seconds; advice needs 1/s or more"
+        )));
+    }
     let seeds = |drawn: u64, most| (drawn / u64::from(storm.clients)).clamp(3, most);
     let (tried, checked) = (seeds(DRAWN.0, 20), seeds(DRAWN.1, 100));
     let all = |steps: u64| -> Result<bool, Error> {
@@ -161,7 +166,7 @@ fn trial(
         let peak = tally.back().peak(Duration::from_secs(1));
         trial.peak = trial.peak.max(peak);
         trial.last = trial.last.max(course.end.since(CUT));
-        if peak as f64 <= rate.max(1.0) {
+        if peak as f64 <= rate {
             trial.within += 1;
         } else if whole == Whole::UntilOneFails {
             break;
@@ -179,10 +184,11 @@ impl Advice {
         format!(
             "first window {base}, cap {cap}: full jitter, so the first wait is uniform from 0 to {base}\n\n\
              {clients} clients, server down for {down}, at most {rate} connections in any second\n\
-             with this window: at most {peak} in any second of {seeds} seeds, the last client back after {last}\n\
+             with this window: at most {peak} in any second of {seeds} seeds, the last client back {last} after the cut\n\
              with {checked} other seeds: {within} of them stayed within the rate\n\
-             found by halving: half a percent less, and at least one of the {seeds} seeds exceeds the rate\n\
-             lower bound: no policy brings {clients} clients back in less than {bound} after the server's return\n\n\
+             {found}\n\
+             lower bound: no policy brings {clients} clients back in less than {bound} after the server's return, which is {latest} \
+             after the cut\n\n\
              {toml}",
             base = time(self.base_ms),
             cap = time(self.cap_ms),
@@ -195,6 +201,14 @@ impl Advice {
             checked = self.checked,
             within = self.checked_within,
             bound = seconds(self.bound_ms),
+            latest = seconds(self.bound_ms + self.down_ms),
+            found = match self.base_ms == LEAST * STEP.as_millis() as u64 {
+                true => "it is the shortest window that is looked at".to_owned(),
+                false => format!(
+                    "found by halving: half a percent less, and at least one of the {} seeds exceeds the rate",
+                    self.seeds
+                ),
+            },
             toml = self.backoff,
         )
     }

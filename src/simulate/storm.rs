@@ -95,7 +95,7 @@ pub enum Told {
     Lost {
         /// Which client.
         client: u32,
-        /// When.
+        /// Since when it was gone, which is earlier than the notice: a late one is no later loss.
         at: Elapsed,
     },
     /// A client stopped for good.

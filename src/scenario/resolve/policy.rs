@@ -7,7 +7,8 @@ use super::Origin;
 use super::server::{Owner, unknown};
 use crate::backoff::rules::RetryAfter;
 use crate::backoff::{
-    Backoff, Fallback, First, Grows, Growth, Jitter, Mix, Part, Poll, Preset, Window, presets,
+    Backoff, Fallback, First, Grows, Growth, Jitter, MOST_STEPS, Mix, Part, Poll, Preset, Window,
+    presets,
 };
 use crate::error::Error;
 use crate::history::PolicySource;
@@ -103,12 +104,22 @@ impl Draft {
             let what = format!("{} is named twice; add its shares up", part.name);
             return Err(self.refuse(&given.origin, &what));
         }
+        if parts.is_empty() {
+            return Err(self.refuse(
+                &given.origin,
+                "names no preset; write such as { phoenix = 0.7, socketio = 0.3 }",
+            ));
+        }
+        if let Some(part) = parts.iter().find(|part| part.share <= 0.0) {
+            let what = format!(
+                "{} has no share; leave it out or give it one above 0",
+                part.name
+            );
+            return Err(self.refuse(&given.origin, &what));
+        }
         let sum: f64 = parts.iter().map(|part| part.share).sum();
         Mix::new(parts).ok_or_else(|| {
-            let what = format!(
-                "the shares add up to {:.4}; make them add up to 1, each above 0",
-                sum
-            );
+            let what = format!("the shares add up to {:.4}; make them add up to 1", sum);
             self.refuse(&given.origin, &what)
         })
     }
@@ -162,6 +173,38 @@ impl Draft {
             });
         }
         policy.requests = self.count(&draft.requests, 1..=100, policy.requests)?;
+        if let First::Poll(poll) = &policy.first
+            && !poll.is_sound()
+        {
+            let times = [&draft.stale, &draft.beat]
+                .into_iter()
+                .flatten()
+                .map(|given| &given.origin);
+            let origin = draft
+                .every
+                .iter()
+                .map(|given| &given.origin)
+                .chain(times)
+                .next();
+            let what = "at least 100ms lie between two polls, and a beat is no longer than stale";
+            return Err(self.refuse_at(origin, what));
+        }
+        if let (First::Steps(steps), Some(given)) = (&policy.first, &draft.first)
+            && steps.len() > MOST_STEPS
+        {
+            let what = format!(
+                "at most {MOST_STEPS} delays fit here; let base and factor, or delay, say the rest"
+            );
+            return Err(self.refuse(&given.origin, &what));
+        }
+        if let (Some(slow), Some(given)) = (policy.limits.slow, &draft.slow)
+            && slow.delay.is_zero()
+        {
+            return Err(self.refuse(
+                &given.origin,
+                "without a delay it would not be slow; write such as \"30s after 2m\"",
+            ));
+        }
         if !policy.is_sound() {
             let what = "a delay behind the first ones is 1 ms to a year; for none at all use the preset immediate";
             let keys = [&draft.delay, &draft.cap, &draft.ceiling]
@@ -173,12 +216,16 @@ impl Draft {
                 .map(|given| &given.origin)
                 .chain(keys.map(|g| &g.origin))
                 .next();
-            return Err(match origin {
-                Some(origin) => self.refuse(origin, what),
-                None => Error::Usage(format!("client.backoff: {what}")),
-            });
+            return Err(self.refuse_at(origin, what));
         }
         Ok(policy)
+    }
+
+    fn refuse_at(&self, origin: Option<&Origin>, what: &str) -> Error {
+        match origin {
+            Some(origin) => self.refuse(origin, what),
+            None => Error::Usage(format!("client.backoff: {what}")),
+        }
     }
 
     fn tune_first(&self, name: &str, policy: &mut Backoff) -> Result<(), Error> {

@@ -25,7 +25,7 @@ pub(super) fn run(
         let policy = storm.mix.of(client);
         let mut machine = begun(client, storm.seed, policy);
         let mut now = storm.notices(client, 1, CUT);
-        told(Told::Lost { client, at: now });
+        told(Told::Lost { client, at: CUT });
         let mut action = lost(&mut machine, now, policy);
         loop {
             let dial = match action {
@@ -64,7 +64,7 @@ pub(super) fn run(
             action = failed(&mut machine, now, policy);
         }
         // Refused before it has cost anything rather than after.
-        let sure = u64::from(storm.clients) * course.dials / u64::from(client) / 2;
+        let sure = u64::from(storm.clients) * course.dials / u64::from(client) / 10 * 9;
         if client == SAMPLE && sure > most {
             return Err(TooMany(most));
         }

@@ -56,7 +56,9 @@ enum Stage {
         since: Elapsed,
     },
     /// Its connection is gone, and it will notice.
-    Cut,
+    Cut {
+        since: Elapsed,
+    },
     /// A SYN of its dial will be sent, after so many that were dropped.
     Dialling {
         dial: Dial,
@@ -127,8 +129,8 @@ impl<'a, F: FnMut(Told)> Crowd<'a, F> {
             }
             Step::Due { client, number } if self.peer(client).number == number => {
                 match self.peer(client).stage {
-                    Stage::Cut => {
-                        (self.told)(Told::Lost { client, at: now });
+                    Stage::Cut { since } => {
+                        (self.told)(Told::Lost { client, at: since });
                         let policy = self.storm.mix.of(client);
                         let action = lost(&mut self.peer(client).machine, now, policy);
                         self.act(now, client, action);
@@ -265,7 +267,7 @@ impl<'a, F: FnMut(Told)> Crowd<'a, F> {
                 Stage::Open { .. } => {
                     self.away += 1;
                     let at = self.storm.notices(client, self.cuts, now);
-                    self.wait(client, Stage::Cut, at);
+                    self.wait(client, Stage::Cut { since: now }, at);
                 }
                 Stage::Waiting {
                     dial,

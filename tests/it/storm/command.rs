@@ -70,6 +70,37 @@ fn a_verdict_has_the_codes_and_the_numbers_of_a_run() {
     assert_eq!(json(&few, 3)["outcome"], "unknown");
 }
 
+/// Who notices late lost nothing later than the others: one cut is one wave, and no relapse.
+#[test]
+fn a_late_notice_belongs_to_its_cut() {
+    for detect in ["--detect=0s..25s", "--detect=10h"] {
+        let args = [
+            "simulate",
+            "-c=100",
+            detect,
+            "--down=10s",
+            "--seed=1",
+            "--json",
+            "-q",
+        ];
+        let output = herd(&args);
+        let summary: Value = serde_json::from_slice(&output.stdout).unwrap();
+        let outage = &summary["outages"][0];
+        assert_eq!(outage["waves"].as_array().unwrap().len(), 1, "{detect}");
+        assert_eq!(
+            (&outage["dropped"], &outage["reconnected"]),
+            (&100.into(), &100.into())
+        );
+        assert_eq!(outage["trigger_ms"], outage["first_drop_ms"]);
+        let checks = summary["checks"].as_array().unwrap();
+        let outcome = |name: &str| &checks.iter().find(|c| c["name"] == name).unwrap()["outcome"];
+        assert_eq!(outcome("relapse"), "pass", "{detect}");
+        if detect.contains("25s") {
+            assert_eq!(outcome("reconnect-spread"), "pass");
+        }
+    }
+}
+
 #[test]
 fn the_report_says_that_nothing_was_published_and_how_to_repeat_it() {
     let report = text(
@@ -279,6 +310,7 @@ fn what_makes_no_sense_is_refused() {
         &["--collapse=5"],
         &["--collapse=9", "--backlog=5", "--accept-rate=5/s"],
         &["--detect=5"],
+        &["--advise", "--accept-rate=0.5/s"],
         &["--backoff=phoenx"],
         &["--backoff=immediate", "-c=100k", "--down=60s"],
     ];
@@ -313,6 +345,7 @@ fn what_makes_no_sense_is_refused() {
     --collapse=5: herd: --collapse: no handshake ever waits; say with --handshake what one costs, or give an --accept-rate
     --collapse=9 --backlog=5 --accept-rate=5/s: herd: --collapse: a backlog of 5 never lets more wait; use less, or say with --handshake what one costs
     --detect=5: herd: invalid value '5' for '--detect <DURATION>': "5" is not a duration; write it with its unit, such as "500ms" or "5s"
+    --advise --accept-rate=0.5/s: herd: --accept-rate: 0.5/s can't be told by counting seconds; advice needs 1/s or more
     --backoff=phoenx: herd: --backoff: unknown preset "phoenx"; did you mean phoenix? herd list presets shows all
     --backoff=immediate -c=100k --down=60s: herd: the herd dials more than 12000000 times; use fewer clients, a shorter --down or a policy that waits; --compare counts without keeping a history
     "#);
