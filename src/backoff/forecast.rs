@@ -9,7 +9,7 @@
 
 use std::time::Duration;
 
-use super::{Backoff, Ending, Mix, Next, Passed, Retries, patience};
+use super::{Backoff, Ending, Mix, Next, Passed, Retries, Window, patience};
 
 /// The finest cell of the grid.
 const FINEST: f64 = 1e-3;
@@ -31,6 +31,9 @@ const SEED: u64 = 0x6865_7264;
 pub struct Forecast {
     /// Seconds in a cell.
     cell: f64,
+    /// Where cell 0 begins: nobody is back before. Without it a long wait that all share would make the cells too wide to
+    /// show how they differ.
+    origin: Duration,
     /// The first cell that holds anything.
     first: usize,
     /// The probability of each cell from there on; they add up to 1.
@@ -45,6 +48,8 @@ pub struct Forecast {
 enum Law<'a> {
     /// To be propagated on the grid.
     Exact(&'a Backoff),
+    /// The first retry comes when the server is back, and is uniform in this window.
+    First(Window),
     /// As it was drawn.
     Drawn {
         returns: Vec<Duration>,
@@ -55,7 +60,13 @@ enum Law<'a> {
 impl<'a> Law<'a> {
     fn of(policy: &'a Backoff, down: Duration) -> Self {
         if policy.is_uniform() {
-            return Self::Exact(policy);
+            let first = policy.bounds(0);
+            let retries = policy.limits.attempts != Some(0);
+            return if first.least >= down && !first.most.is_zero() && retries {
+                Self::First(first)
+            } else {
+                Self::Exact(policy)
+            };
         }
         let (clients, most) = DRAWN;
         let (mut returns, mut retries) = (Vec::new(), 0);
@@ -79,21 +90,37 @@ impl<'a> Law<'a> {
         }
     }
 
-    fn cell(&self, down: Duration) -> f64 {
-        let longest = match self {
-            Self::Exact(policy) => (0..16)
-                .filter(|n| policy.limits.attempts.is_none_or(|most| *n < most))
-                .map(|n| policy.bounds(n).most.as_secs_f64())
-                .fold(0.0, f64::max),
-            Self::Drawn { returns, .. } => {
-                let back = returns.iter().filter(|at| **at < Duration::MAX);
-                back.max().map_or(0.0, Duration::as_secs_f64)
+    /// Between what instants the grid must reach, counted from the drop.
+    fn reach(&self, down: Duration) -> (Duration, Duration) {
+        match self {
+            Self::Exact(policy) => {
+                let attempts =
+                    (0..16).filter(|n| policy.limits.attempts.is_none_or(|most| *n < most));
+                let longest = attempts.map(|n| policy.bounds(n).most).max();
+                (
+                    Duration::ZERO,
+                    down.saturating_add(longest.unwrap_or_default()),
+                )
             }
-        };
-        FINEST.max((down.as_secs_f64() + longest) / CELLS)
+            Self::First(window) => (window.least, window.most),
+            Self::Drawn { returns, .. } => {
+                let back = returns.iter().copied().filter(|at| *at < Duration::MAX);
+                let first = back.clone().min().unwrap_or_default();
+                (first, back.max().unwrap_or_default())
+            }
+        }
     }
 
-    fn land(&self, down: Duration, cell: f64, share: f64, landed: &mut Vec<f64>) {
+    /// Adds its share to a grid whose cell 0 begins at `origin`.
+    fn land(
+        &self,
+        down: Duration,
+        (origin, cell): (Duration, f64),
+        share: f64,
+        landed: &mut Vec<f64>,
+    ) {
+        let place =
+            |at: Duration| (at.saturating_sub(origin).as_secs_f64() / cell).round() as usize;
         match self {
             Self::Exact(policy) => {
                 let cells = (down.as_secs_f64() / cell).ceil() as usize;
@@ -101,10 +128,17 @@ impl<'a> Law<'a> {
                     add(landed, at, share * mass);
                 }
             }
+            Self::First(window) => {
+                let from = place(window.least);
+                let to = place(window.most).max(from + 1);
+                for at in from..to {
+                    add(landed, at, share / (to - from) as f64);
+                }
+            }
             Self::Drawn { returns, .. } => {
                 let mass = share / returns.len().max(1) as f64;
                 for at in returns.iter().filter(|at| **at < Duration::MAX) {
-                    add(landed, (at.as_secs_f64() / cell).round() as usize, mass);
+                    add(landed, place(*at), mass);
                 }
             }
         }
@@ -121,13 +155,13 @@ impl Forecast {
             .iter()
             .map(|part| (part.share, Law::of(&part.backoff, down)))
             .collect();
-        let cell = laws
-            .iter()
-            .map(|(_, law)| law.cell(down))
-            .fold(FINEST, f64::max);
+        let reaches: Vec<_> = laws.iter().map(|(_, law)| law.reach(down)).collect();
+        let origin = reaches.iter().map(|(from, _)| *from).min()?;
+        let latest = reaches.iter().map(|(_, to)| *to).max()?;
+        let cell = FINEST.max(latest.saturating_sub(origin).as_secs_f64() / CELLS);
         let mut landed = Vec::new();
         for (share, law) in &laws {
-            law.land(down, cell, *share, &mut landed);
+            law.land(down, (origin, cell), *share, &mut landed);
         }
         let total: f64 = landed.iter().sum();
         if total < 1e-12 {
@@ -142,7 +176,7 @@ impl Forecast {
             sum
         }));
         let drawn = |law: &Law<'_>| match law {
-            Law::Exact(_) => None,
+            Law::Exact(_) | Law::First(_) => None,
             Law::Drawn { returns, latest } => Some((1.0 / returns.len().max(1) as f64, *latest)),
         };
         let blind = laws.iter().filter_map(|(share, law)| {
@@ -151,6 +185,7 @@ impl Forecast {
         });
         Some(Self {
             cell,
+            origin,
             first,
             mass,
             before,
@@ -174,7 +209,7 @@ impl Forecast {
             sum <= tail
         });
         let cells = self.mass.len() - beyond.count();
-        self.seconds(self.first + cells)
+        self.origin + self.seconds(self.first + cells)
     }
 
     /// The probability that `clients` come back within less than `span` of each other.

@@ -58,6 +58,23 @@ fn full_jitter_peaks_below_a_third() {
     assert!((0.2..0.33).contains(&peak), "{peak}");
 }
 
+/// A wait that all share moves the herd and doesn't draw it together, however long it is.
+#[test]
+fn a_long_wait_that_all_share_changes_no_span() {
+    for hours in [0, 1, 24, 1_000] {
+        let mut policy = mix("full-jitter").of(1).clone();
+        policy.then.plus = Duration::from_secs(hours * 3_600 + 2);
+        let f = Forecast::new(&Mix::one("later", policy), secs(1.0)).unwrap();
+        let span = f.span_quantile(200, 0.5).as_secs_f64();
+        assert!(
+            (span - 5.0 * 199.0 / 201.0).abs() < 0.05,
+            "{hours} h: {span}"
+        );
+        let last = f.last_return(200, 0.5).as_secs_f64() - hours as f64 * 3_600.0;
+        assert!((6.9..7.01).contains(&last), "{hours} h: {last}");
+    }
+}
+
 #[test]
 fn clients_without_jitter_all_come_back_at_once() {
     for (preset, down, at) in [
