@@ -17,6 +17,8 @@ const SURE: f64 = 0.99;
 /// A span that honest clients stay below more rarely than this was made by something else. "Honest clients pass in 99 %
 /// of runs" would not do: one honest run in a hundred would then be called a failure.
 const FREAK: f64 = 1e-4;
+/// What honest clients reach in fewer runs than this is no question of luck.
+const NEVER: f64 = 0.005;
 /// Up to how many clients a run with more of them is proposed.
 const MOST_CLIENTS: u32 = 1_000_000;
 /// How many returns may be drawn for one ruling.
@@ -109,8 +111,13 @@ pub fn span(herd: &Herd<'_>, limit: Duration, measured: Duration) -> Ruling {
         ));
     }
     let reached = 1.0 - forecast.span_below(n, limit);
+    let luck = if reached < NEVER {
+        "not this run's fault"
+    } else {
+        "may be luck"
+    };
     Ruling::unknown(format!(
-        "may be luck: {n} honest clients of {name} miss {} in {} of runs {at}; {}",
+        "{luck}: {n} honest clients of {name} miss {} in {} of runs {at}; {}",
         text(limit),
         percent(1.0 - reached),
         decider(&forecast, n, limit)
@@ -308,7 +315,7 @@ mod tests {
         insta::assert_snapshot!(
             span(&herd("full-jitter", 10, 1.0), secs(5.0), secs(4.1)).why, @"may be luck: 10 honest clients of full-jitter miss 5.00 s in 39.5 % of runs at a down time of 1.00 s; --clients 47 or --min-spread 2313ms would decide");
         insta::assert_snapshot!(
-            span(&herd("full-jitter", 1_000, 0.0), secs(5.0), secs(4.99)).why, @"may be luck: 1000 honest clients of full-jitter miss 5.00 s in 100 % of runs at a down time of 0 ms; --min-spread 4967ms would decide; more clients would not");
+            span(&herd("full-jitter", 1_000, 0.0), secs(5.0), secs(4.99)).why, @"not this run's fault: 1000 honest clients of full-jitter miss 5.00 s in 100 % of runs at a down time of 0 ms; --min-spread 4967ms would decide; more clients would not");
         insta::assert_snapshot!(
             span(&herd("exponential-25", 1_000, 2.0), secs(5.0), secs(1.49)).why, @"exponential-25 can't spread further than 1.49 s at a down time of 2.00 s, however many clients");
     }

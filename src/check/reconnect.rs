@@ -180,6 +180,12 @@ impl Case<'_> {
     fn wave_peak(&self, wave: &Measured) -> Ruling {
         let terms = &self.history.header.terms;
         let (window, limit) = (terms.peak_window, terms.max_peak);
+        if wave.peak.dialled == 0 {
+            return Ruling {
+                outcome: Outcome::Unknown,
+                why: "no attempt got past the TCP connect".into(),
+            };
+        }
         if wave.clients < LEAST_PEAK {
             return Ruling {
                 outcome: Outcome::Pass,
@@ -188,13 +194,7 @@ impl Case<'_> {
         }
         let share = wave.share();
         if share <= limit {
-            return match wave.peak.dialled {
-                0 => Ruling {
-                    outcome: Outcome::Unknown,
-                    why: "no attempt got past the TCP connect".into(),
-                },
-                _ => pass(),
-            };
+            return pass();
         }
         let herd = self.herd(wave);
         let mut ruling = chance::peak(&herd, window, limit, share);
@@ -307,6 +307,9 @@ impl Case<'_> {
             Some(End::Interrupted { .. }) => "interrupted before the outage".into(),
             Some(End::Broken { why }) => format!("the run broke off before the outage: {why}"),
             None => "the record ends before the outage".into(),
+            Some(End::Complete) if self.history.clients.iter().all(|c| c.quit.is_some()) => {
+                "no outage seen: every client had stopped for good before it".into()
+            }
             Some(End::Complete) => match self.history.header.terms.trigger {
                 TriggerKind::Child => {
                     "no outage seen: herd stopped the server and no client lost its connection; does server-cmd leave another process behind that serves them?".into()

@@ -188,6 +188,15 @@ fn rule_2_the_peak_is_judged_from_twenty_clients_up() {
     }
 }
 
+/// Nothing observed is unknown, of however few clients.
+#[test]
+fn rule_2_a_peak_of_nobody_is_unknown() {
+    for clients in [2, 5, 30] {
+        let finding = found(&run(clients).end(60_000), Check::Peak);
+        assert_eq!(finding.outcome, Outcome::Unknown, "{clients}: {finding:?}");
+    }
+}
+
 /// Five pods rolled 30 s apart: the whole takes 120 s, each of them stampedes.
 #[test]
 fn rule_3_each_wave_is_judged_by_itself() {
