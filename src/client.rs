@@ -131,6 +131,7 @@ impl Client<'_> {
             ended,
             outcome,
             resumed_from: dial.cursor,
+            target: 0,
         });
         if let Some(delay) = stamps.retry_after {
             self.handle.lock().recorder.retry_after(ended, delay);

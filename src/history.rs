@@ -17,9 +17,12 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-pub use client::{Attempt, AttemptOutcome, Cause, Client, ClientEvent, Quit, Session, Trace};
+pub use client::{
+    Attempt, AttemptOutcome, Cause, Client, ClientEvent, Quit, Reload, Session, Trace,
+};
 pub use header::{
-    DeliveryMode, Duplicates, Header, IdKind, PolicySource, Shard, Source, Terms, TriggerKind,
+    CutKind, DeliveryMode, Duplicates, Header, IdKind, Memory, OutageTerms, PolicySource,
+    Remembers, Shard, Source, Terms, TriggerKind, chosen,
 };
 pub use record::{Entries, Entry, Receipt, Stream};
 
@@ -251,12 +254,48 @@ pub enum Mark {
     },
     /// The run is over. A history without it is truncated.
     End(End),
-    /// The target was not ready again within the limit; its fault (rule 23). Last, because a file names a mark by its place
-    /// in this list.
+    /// The target was not ready again within the limit; its fault (rule 23). It and those below are last, because a file
+    /// names a mark by its place in this list.
     NeverReady {
         /// Which outage.
         outage: u32,
     },
+    /// One fall of an outage began: a server was told to stop, or the network was taken away. Each is followed by its own
+    /// `Gone` and `Ready`.
+    Fall {
+        /// Which outage.
+        outage: u32,
+        /// From 1 within the outage.
+        fall: u32,
+        /// Which target, from 0; none = all of them.
+        target: Option<u16>,
+    },
+    /// What a server used.
+    Health(Health),
+    /// The last lines that a server wrote before it ended by itself, made safe.
+    LastWords {
+        /// Which target, from 0.
+        target: u16,
+        /// The lines.
+        text: Box<str>,
+    },
+}
+
+/// What a server, and all that it started, used up to a moment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Health {
+    /// Which target, from 0.
+    pub target: u16,
+    /// The process that was started.
+    pub pid: u32,
+    /// User and system CPU time since the processes began.
+    pub cpu: Duration,
+    /// Resident memory, bytes.
+    pub rss: u64,
+    /// Threads.
+    pub threads: u32,
+    /// Open descriptors.
+    pub descriptors: u32,
 }
 
 /// All of it, for one shard or for several merged.

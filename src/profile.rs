@@ -225,6 +225,12 @@ pub struct Profile {
 }
 
 impl Profile {
+    /// Whether its clients take a silent server for dead.
+    #[must_use]
+    pub fn listens_for_silence(&self) -> bool {
+        self.beat.dead.is_some()
+    }
+
     /// How its bytes move.
     #[must_use]
     pub fn transport(&self) -> Transport {

@@ -19,7 +19,9 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::backoff::Mix;
-use crate::history::{DeliveryMode, IdKind, PolicySource, Shard, Source};
+use crate::history::{
+    CutKind, DeliveryMode, IdKind, Memory, PolicySource, Remembers, Shard, Source, TriggerKind,
+};
 use crate::profile::Spec;
 use crate::transport::tls;
 
@@ -27,7 +29,7 @@ pub use draft::Draft;
 pub(crate) use draft::{BackoffDraft, lay};
 pub(crate) use resolve::templates;
 pub(crate) use template::{columns, hidden, masked, masked_header, resumes};
-pub(crate) use words::{Count, Form, Ip, Peak, Rate, ShardOf, Time, word};
+pub(crate) use words::{Count, Form, Ip, Peak, Rate, ShardOf, Share, Staleness, Time, word};
 
 /// A scenario file with every key, its default and what it means; `herd init` writes it.
 pub const INIT: &str = include_str!("scenario/init.toml");
@@ -49,8 +51,12 @@ pub struct Scenario {
     pub connect: Connect,
     /// When clients come back.
     pub policy: Policy,
-    /// What is restarted, how often.
-    pub outage: Outage,
+    /// What is restarted, in order; at least one. See [`Scenario::outage`].
+    pub outages: Vec<Outage>,
+    /// How clients find out that a connection is dead; none = as the profile says.
+    pub heartbeat: Option<Heartbeat>,
+    /// Where a client gets the full state after a reset, a URL and a template; none = nowhere.
+    pub reload: Option<String>,
     /// Who publishes, how fast.
     pub publish: Publish,
     /// What must hold.
@@ -69,10 +75,67 @@ pub struct Target {
     /// The clients' URL, a template: `{after}`, `{client}`, `{n}`, `{port}`, `{env:NAME}`, `{file:PATH}`, `{col:NAME}` and
     /// what the profile captures.
     pub url: String,
+    /// Further targets, templates like `url`: clients go to any.
+    pub more_urls: Vec<String>,
+    /// How many servers herd runs; 1 where it runs none. Each has a `{port}` of its own.
+    pub servers: u16,
+    /// How a client chooses among the targets.
+    pub pick: Pick,
     /// Readiness probe: an `http://` or `https://` URL that must answer 2xx, or none = a TCP connect to the target.
     pub ready: Option<String>,
     /// How long the server may take to be ready at first.
     pub ready_limit: Duration,
+}
+
+/// How a client chooses among several targets, at each dial.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Pick {
+    /// The next one, as many balancers do; first the one that its number falls on.
+    #[default]
+    RoundRobin,
+    /// Any.
+    Random,
+    /// Always the one that its number falls on.
+    Sticky,
+}
+
+impl Pick {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::RoundRobin, Self::Random, Self::Sticky];
+
+    /// The word in scenarios and flags.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::RoundRobin => "round-robin",
+            Self::Random => "random",
+            Self::Sticky => "sticky",
+        }
+    }
+}
+
+/// How a client finds out that its connection is dead.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Heartbeat {
+    /// From one sign of life asked for (a WebSocket ping) to the next. Over an event stream none can be asked for.
+    pub interval: Duration,
+    /// How long the answer, or anything else, may take. Over an event stream anything must come within both together.
+    pub timeout: Duration,
+}
+
+impl Heartbeat {
+    /// What holds where a scenario needs one and gives none.
+    pub(crate) const USUAL: Self = Self {
+        interval: Duration::from_secs(5),
+        timeout: Duration::from_secs(5),
+    };
+
+    /// How long a connection may be silent before it is taken for dead.
+    #[must_use]
+    pub fn limit(self) -> Duration {
+        self.interval + self.timeout
+    }
 }
 
 /// Who runs the server under test.
@@ -185,8 +248,16 @@ pub struct Outage {
     pub trigger: Trigger,
     /// How many times.
     pub count: u32,
-    /// How long a supervised server stays down.
+    /// How long a supervised server, or the network, stays away.
     pub down: Duration,
+    /// How often it falls, at least 1; above 1 it is a crash loop.
+    pub falls: u32,
+    /// How long a server is up between two falls.
+    pub up: Duration,
+    /// The share of the clients that a cut hits, above 0 and at most 1.
+    pub share: f64,
+    /// The share of the clients that restart during it, and whether they keep their memory.
+    pub refresh: Option<(f64, Memory)>,
     /// Time between all primed (or the last outage settled) and the trigger.
     pub steady: Duration,
     /// A pause longer than this ends a rollout that herd waits for.
@@ -215,6 +286,144 @@ pub enum Trigger {
         /// The limit.
         limit: Duration,
     },
+    /// herd takes the network away between clients and target.
+    Cut(Cut),
+    /// Several targets are restarted one after another.
+    Rolling {
+        /// By what.
+        means: Means,
+        /// From one's readiness to the next one's stop.
+        pause: Duration,
+    },
+}
+
+/// How the targets of a rolling restart are restarted.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Means {
+    /// herd supervises them.
+    Child {
+        /// How each is stopped.
+        signal: StopSignal,
+        /// How long it may take after SIGTERM.
+        grace: Duration,
+    },
+    /// A command (by `sh -c`) for each; `{target}` in it, and `TARGET` in its environment, is the target's number from 1.
+    Command {
+        /// The command line.
+        command: String,
+        /// How long each may take.
+        limit: Duration,
+    },
+}
+
+/// How the network is taken away.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Cut {
+    /// Connections end in order; new ones are refused while it is away.
+    Fin,
+    /// Connections are reset; new ones are refused while it is away.
+    Rst,
+    /// Bytes vanish in connections that are open; new ones get no answer while it is away.
+    Blackhole,
+    /// Connections are reset, and new ones refused while it is away.
+    Refuse,
+    /// Bytes come so much later while it lasts.
+    Latency {
+        /// How much later.
+        delay: Duration,
+        /// What becomes of the connections at its end.
+        then: Then,
+    },
+    /// Bytes trickle while it lasts.
+    Bandwidth {
+        /// Bytes a second, of each connection and each way.
+        bytes: u32,
+        /// What becomes of the connections at its end.
+        then: Then,
+    },
+}
+
+impl Cut {
+    /// Which kind it is.
+    #[must_use]
+    pub fn kind(self) -> CutKind {
+        match self {
+            Self::Fin => CutKind::Fin,
+            Self::Rst => CutKind::Rst,
+            Self::Blackhole => CutKind::Blackhole,
+            Self::Refuse => CutKind::Refuse,
+            Self::Latency { .. } => CutKind::Latency,
+            Self::Bandwidth { .. } => CutKind::Bandwidth,
+        }
+    }
+}
+
+/// What becomes of connections at the end of a slow time.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Then {
+    /// They go on.
+    #[default]
+    Keep,
+    /// They end in order, in the middle of whatever was being sent.
+    Fin,
+    /// They are reset, in the middle of whatever was being sent.
+    Rst,
+}
+
+impl Then {
+    /// The word in scenarios.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Keep => "keep",
+            Self::Fin => "fin",
+            Self::Rst => "rst",
+        }
+    }
+}
+
+impl Trigger {
+    /// Which kind it is.
+    #[must_use]
+    pub fn kind(&self) -> TriggerKind {
+        match self {
+            Self::Child { .. } => TriggerKind::Child,
+            Self::Command { .. } => TriggerKind::Command,
+            Self::Wait { .. } => TriggerKind::Wait,
+            Self::Cut(_) => TriggerKind::Cut,
+            Self::Rolling { .. } => TriggerKind::Rolling,
+        }
+    }
+}
+
+impl Scenario {
+    /// Every outage in order, one that is asked for several times so many times.
+    pub fn each_outage(&self) -> impl Iterator<Item = &Outage> {
+        let times = |outage: &Outage| outage.count as usize;
+        self.outages
+            .iter()
+            .flat_map(move |outage| std::iter::repeat_n(outage, times(outage)))
+    }
+
+    /// An outage by its number, from 1; the last one's likeness beyond.
+    ///
+    /// # Panics
+    /// A scenario without an outage can't be made by [`Draft::resolve`].
+    #[must_use]
+    pub fn outage(&self, number: u32) -> &Outage {
+        let place = number.max(1) as usize - 1;
+        let found = self.each_outage().nth(place).or(self.outages.last());
+        found.unwrap_or_else(|| unreachable!("a scenario has at least one outage"))
+    }
+
+    /// How many targets clients choose from.
+    #[must_use]
+    pub fn targets(&self) -> u16 {
+        self.target
+            .servers
+            .max(1 + self.target.more_urls.len() as u16)
+    }
 }
 
 /// Who publishes, how fast.
@@ -294,6 +503,10 @@ pub struct Checks {
     pub reconnect_limit: Option<Duration>,
     /// Limit of `recovery` at p99; none = only reported.
     pub max_recovery: Option<Duration>,
+    /// Limit of `staleness` at a percentile of the clients, 0 to 100; none = only reported.
+    pub max_staleness: Option<(f64, Duration)>,
+    /// Idempotent handlers for which repeated events are counted.
+    pub dedupe: Vec<Remembers>,
 }
 
 /// Where results go.

@@ -20,7 +20,7 @@ mod world;
 use std::time::Duration;
 
 use crate::backoff::{Address, Mix, Window, presets};
-use crate::history::{Header, History, Shard, Source, Terms, TriggerKind, build};
+use crate::history::{Header, History, OutageTerms, Shard, Source, Terms, TriggerKind, build};
 use crate::server::defect::Defect;
 
 pub use ledger::Ledger;
@@ -152,9 +152,8 @@ impl Setup {
             terms: Terms {
                 policy,
                 policy_name: self.mix.name(),
-                outages: self.outages,
+                outages: vec![OutageTerms::plain(TriggerKind::Child); self.outages as usize],
                 source: Source::Herd,
-                trigger: TriggerKind::Child,
                 ..self.terms.clone()
             },
         }

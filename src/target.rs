@@ -39,7 +39,16 @@ pub struct Server {
     pub probe: Probe,
     /// How long it may take to be ready, at first and after a restart.
     pub ready_limit: Duration,
-    /// How long it stays down before it is started again.
+}
+
+/// How a server is restarted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Restart {
+    /// How it is stopped.
+    pub signal: StopSignal,
+    /// How long it may take after SIGTERM; then SIGKILL follows.
+    pub grace: Duration,
+    /// How long it stays down before it is started again, then and if it dies again.
     pub down: Duration,
 }
 
@@ -118,7 +127,7 @@ pub enum ServerEvent {
 pub struct Supervised {
     guarded: Guarded,
     task: JoinHandle<()>,
-    restarts: mpsc::UnboundedSender<(StopSignal, Duration)>,
+    restarts: mpsc::UnboundedSender<Restart>,
     pid: u32,
 }
 
@@ -173,9 +182,9 @@ impl Supervised {
 
     /// Orders a stop (SIGKILL follows SIGTERM after the grace) and a start after the server's down time. Returns at
     /// once: `Stopped`, `Started` and `Ready` (or what went wrong) are told as events.
-    pub fn restart(&self, signal: StopSignal, grace: Duration) {
+    pub fn restart(&self, restart: Restart) {
         // The task ends only after it has told why.
-        let _ = self.restarts.send((signal, grace));
+        let _ = self.restarts.send(restart);
     }
 
     /// Kills the server and all that it started, and waits until they are gone.

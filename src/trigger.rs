@@ -14,10 +14,9 @@ use tokio::task::JoinSet;
 use crate::clock::Clock;
 use crate::error::Error;
 use crate::history::{Elapsed, Mark};
-use crate::scenario::StopSignal;
 use crate::target::guarded::Place;
 use crate::target::probe::{PACE, Probe};
-use crate::target::{Escalation, ServerEvent, Supervised};
+use crate::target::{Escalation, Restart, ServerEvent, Supervised};
 
 /// How often a target that isn't herd's is asked whether it is still there.
 const WATCH_PACE: Duration = Duration::from_millis(100);
@@ -53,11 +52,9 @@ pub enum Step {
     Broken(Error),
 }
 
-/// What is not herd's: how it is restarted, and how to see that it was.
+/// What is not herd's: how to see that it was restarted.
 #[derive(Debug, Clone)]
 pub struct Remote {
-    /// Who restarts it.
-    pub by: By,
     /// Whether it answers.
     pub probe: Probe,
     /// How long it may take to be ready after it was gone.
@@ -65,6 +62,15 @@ pub struct Remote {
     /// When most of the clients were found dropped in this outage; the caller sets it, and sets it back to none before
     /// the next [`Trigger::pull`].
     pub mostly_dropped: watch::Receiver<Option<Elapsed>>,
+}
+
+/// How an outage is to be caused.
+#[derive(Debug, Clone)]
+pub enum Pull {
+    /// herd stops and starts the server that it supervises.
+    Restart(Restart),
+    /// A command, or somebody, restarts the target.
+    Others(By),
 }
 
 /// Who restarts a target that is not herd's.
@@ -86,29 +92,25 @@ pub enum By {
     },
 }
 
-/// A way to have an outage.
+/// A way to have outages.
 #[derive(Debug)]
 pub struct Trigger {
     clock: Clock,
     outage: u32,
     steps: mpsc::UnboundedReceiver<Step>,
     told: mpsc::UnboundedSender<Step>,
-    way: Way,
+    server: Option<Child>,
+    remote: Option<Remote>,
+    /// What is at work in this outage.
+    work: JoinSet<()>,
 }
 
+/// A server that herd supervises.
 #[derive(Debug)]
-enum Way {
-    Child {
-        server: Supervised,
-        events: mpsc::UnboundedReceiver<ServerEvent>,
-        signal: StopSignal,
-        grace: Duration,
-        return_: Return,
-    },
-    Remote {
-        remote: Remote,
-        watcher: JoinSet<()>,
-    },
+struct Child {
+    server: Supervised,
+    events: mpsc::UnboundedReceiver<ServerEvent>,
+    return_: Return,
 }
 
 /// Whether this outage's `Ready` was told: there is one an outage.
@@ -119,47 +121,43 @@ enum Return {
 }
 
 impl Trigger {
-    /// herd stops and starts the server that it supervises. With SIGTERM, SIGKILL follows after the grace.
+    /// herd stops and starts the server that it supervises.
     #[must_use]
     pub fn child(
         server: Supervised,
         events: mpsc::UnboundedReceiver<ServerEvent>,
-        signal: StopSignal,
-        grace: Duration,
         clock: Clock,
     ) -> Self {
-        Self::new(
-            clock,
-            Way::Child {
-                server,
-                events,
-                signal,
-                grace,
-                return_: Return::Told,
-            },
-        )
+        let child = Child {
+            server,
+            events,
+            return_: Return::Told,
+        };
+        Self {
+            server: Some(child),
+            ..Self::new(clock)
+        }
     }
 
     /// A command, or somebody, restarts the target.
     #[must_use]
     pub fn remote(remote: Remote, clock: Clock) -> Self {
-        Self::new(
-            clock,
-            Way::Remote {
-                remote,
-                watcher: JoinSet::new(),
-            },
-        )
+        Self {
+            remote: Some(remote),
+            ..Self::new(clock)
+        }
     }
 
-    fn new(clock: Clock, way: Way) -> Self {
+    fn new(clock: Clock) -> Self {
         let (told, steps) = mpsc::unbounded_channel();
         Self {
             clock,
             outage: 0,
             steps,
             told,
-            way,
+            server: None,
+            remote: None,
+            work: JoinSet::new(),
         }
     }
 
@@ -169,30 +167,30 @@ impl Trigger {
         self.outage
     }
 
-    /// Begins an outage (from 1). What follows is told by [`Trigger::next`], first `Mark::Trigger`.
-    pub fn pull(&mut self, outage: u32) {
+    /// Begins an outage (from 1). What follows is told by [`Trigger::next`], first `Mark::Trigger`. What there is nothing
+    /// for (a restart of a server that herd doesn't run) is told as broken.
+    pub fn pull(&mut self, outage: u32, how: Pull) {
         self.outage = outage;
+        self.work.abort_all();
         tell_mark(&self.told, self.clock.now(), Mark::Trigger { outage });
-        match &mut self.way {
-            Way::Child {
-                server,
-                signal,
-                grace,
-                return_,
-                ..
-            } => {
-                *return_ = Return::Awaited;
-                server.restart(*signal, *grace);
+        match (how, &mut self.server, &self.remote) {
+            (Pull::Restart(restart), Some(child), _) => {
+                child.return_ = Return::Awaited;
+                child.server.restart(restart);
             }
-            Way::Remote { remote, watcher } => {
-                watcher.abort_all();
+            (Pull::Others(by), _, Some(remote)) => {
                 let next = Watcher {
                     remote: remote.clone(),
+                    by,
                     outage,
                     clock: self.clock,
                     told: self.told.clone(),
                 };
-                watcher.spawn(next.watch());
+                self.work.spawn(next.watch());
+            }
+            _ => {
+                let why = "herd has nothing to cause this outage with; check the trigger".into();
+                let _ = self.told.send(Step::Broken(Error::Broken(why)));
             }
         }
     }
@@ -200,10 +198,7 @@ impl Trigger {
     /// The next thing that happened; waits for ever where nothing is going on. Dropping the future loses nothing.
     pub async fn next(&mut self) -> Step {
         loop {
-            let Way::Child {
-                events, return_, ..
-            } = &mut self.way
-            else {
+            let Some(child) = &mut self.server else {
                 return match self.steps.recv().await {
                     Some(step) => step,
                     // Not while `told` lives.
@@ -213,12 +208,12 @@ impl Trigger {
             let event = tokio::select! {
                 biased;
                 Some(step) = self.steps.recv() => return step,
-                event = events.recv() => event,
+                event = child.events.recv() => event,
             };
             let Some(event) = event else {
                 return std::future::pending().await;
             };
-            let (first, then) = steps_of(event, self.outage, return_);
+            let (first, then) = steps_of(event, self.outage, &mut child.return_);
             if let Some(then) = then {
                 let _ = self.told.send(then);
             }
@@ -229,10 +224,10 @@ impl Trigger {
     }
 
     /// Kills what herd runs, and waits until it is gone.
-    pub async fn end(self) {
-        match self.way {
-            Way::Child { server, .. } => server.end().await,
-            Way::Remote { mut watcher, .. } => watcher.shutdown().await,
+    pub async fn end(mut self) {
+        self.work.shutdown().await;
+        if let Some(child) = self.server {
+            child.server.end().await;
         }
     }
 }
@@ -282,6 +277,7 @@ fn steps_of(event: ServerEvent, outage: u32, ready: &mut Return) -> (Option<Step
 /// Watches one outage of a target that is not herd's.
 struct Watcher {
     remote: Remote,
+    by: By,
     outage: u32,
     clock: Clock,
     told: mpsc::UnboundedSender<Step>,
@@ -289,7 +285,7 @@ struct Watcher {
 
 impl Watcher {
     async fn watch(self) {
-        match self.remote.by.clone() {
+        match self.by.clone() {
             By::Others { limit } => {
                 if tokio::time::timeout(limit, self.gone(WATCH_PACE))
                     .await

@@ -65,7 +65,7 @@ pub fn assess(
         assessment.findings.extend(case.outage(outage, &waves));
     }
     let seen = |k: &u32| timeline.outages.iter().any(|o| o.outage == *k);
-    let unseen = (1..=history.header.terms.outages).filter(|k| !seen(k));
+    let unseen = (1..=history.header.terms.outages.len() as u32).filter(|k| !seen(k));
     assessment
         .findings
         .extend(unseen.flat_map(|k| case.unseen_outage(k)));
@@ -267,7 +267,7 @@ impl Case<'_> {
         let all = self.history.clients.len();
         let dropped = facts::count_clients(self.timeline.of_outage(outage.outage).iter());
         let few = f64::from(dropped) < LEAST_DROPPED * all as f64;
-        let asked = self.history.header.terms.share < 1.0;
+        let asked = self.history.header.terms.outage(outage.outage).share < 1.0;
         (few && !asked && outage.outage > 0).then(|| {
             format!(
                 "only {dropped} of {all} dropped, so this was no restart for all of the clients"
@@ -288,13 +288,13 @@ impl Case<'_> {
             outcome: Outcome::Unknown,
             measured: "nothing".into(),
             limit: String::new(),
-            why: self.unseen(),
+            why: self.unseen(outage),
         };
         checks.map(finding).into()
     }
 
     /// Why an outage was not seen (rule 4 of the house: nothing observed is Unknown).
-    fn unseen(&self) -> String {
+    fn unseen(&self, outage: u32) -> String {
         let clients = self.history.clients.len();
         match self.history.end() {
             Some(End::NotConnected { connected }) => format!(
@@ -310,7 +310,7 @@ impl Case<'_> {
             Some(End::Complete) if self.history.clients.iter().all(|c| c.quit.is_some()) => {
                 "no outage seen: every client had stopped for good before it".into()
             }
-            Some(End::Complete) => match self.history.header.terms.trigger {
+            Some(End::Complete) => match self.history.header.terms.outage(outage).trigger {
                 TriggerKind::Child => {
                     "no outage seen: herd stopped the server and no client lost its connection; does server-cmd leave another process behind that serves them?".into()
                 }
@@ -318,6 +318,12 @@ impl Case<'_> {
                     "no outage seen: the command ran and no client lost its connection; does it restart the server that the target names?".into()
                 }
                 TriggerKind::Wait => "no outage seen while herd waited for one".into(),
+                TriggerKind::Cut => {
+                    "no outage seen: herd cut the network and no client lost its connection".into()
+                }
+                TriggerKind::Rolling => {
+                    "no outage seen: the targets were restarted and no client lost its connection".into()
+                }
             },
         }
     }

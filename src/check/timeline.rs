@@ -199,9 +199,11 @@ impl Timeline {
             let lost = drops.iter().filter(|a| !a.own).map(|a| a.client);
             let lost = lost.collect::<HashSet<_>>().len();
             let first_drop = drops[0].at;
-            let triggered = match history.header.terms.trigger {
+            let triggered = match history.header.terms.outage(start.outage).trigger {
                 _ if start.outage == 0 => false,
-                TriggerKind::Child => outage.stopping(first_drop),
+                TriggerKind::Child | TriggerKind::Cut | TriggerKind::Rolling => {
+                    outage.stopping(first_drop)
+                }
                 TriggerKind::Command | TriggerKind::Wait => {
                     !before.fell_again(&clients, history.clients.len(), died)
                 }

@@ -177,6 +177,10 @@ fn cause(trigger: TriggerKind) -> &'static str {
         TriggerKind::Child => "herd restarts the server that it started; the default",
         TriggerKind::Command => "a command restarts somebody else's server; --restart-cmd",
         TriggerKind::Wait => "somebody restarts it and herd waits; --wait, or --target alone",
+        TriggerKind::Cut => {
+            "herd takes the network away: fin, rst, blackhole, refuse, latency, bandwidth; --cut"
+        }
+        TriggerKind::Rolling => "several targets are restarted one after another; --rolling",
     }
 }
 

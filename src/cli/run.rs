@@ -10,12 +10,12 @@ use clap::{ArgMatches, Args, CommandFactory};
 use super::access::{self, AccessArgs};
 use super::{Cli, Run, TalkArgs, formats, named};
 use crate::error::Error;
-use crate::history::{DeliveryMode, TriggerKind};
+use crate::history::{CutKind, DeliveryMode, TriggerKind};
 use crate::profile::ProfileName;
 use crate::report::Format;
 use crate::scenario::{
-    BackoffDraft, Count, Draft, Ip, Peak, Rate, Scenario, ShardOf, StopSignal, Time, lay, masked,
-    masked_header, word,
+    BackoffDraft, Count, Draft, Form, Heartbeat, Ip, Peak, Pick, Rate, Scenario, ShardOf, Share,
+    Staleness, StopSignal, Time, lay, masked, masked_header, word,
 };
 
 #[derive(Args)]
@@ -53,9 +53,15 @@ pub(super) struct RunArgs {
 #[command(next_help_heading = "Server under test")]
 pub(super) struct TargetArgs {
     /// Where clients connect: ws:// or wss://HOST:PORT/PATH, http:// or https:// for an event stream; {after} is the last id,
-    /// {client} the client's number, {env:NAME} and {file:PATH} keep secrets out [default: herd's own server]
+    /// {client} the client's number, {env:NAME} and {file:PATH} keep secrets out; again for each further one [default: herd's own server]
     #[arg(long, value_name = "URL")]
-    target: Option<String>,
+    target: Vec<String>,
+    /// How many servers herd runs, each with a {port} of its own [default: 1]
+    #[arg(long, value_name = "COUNT", value_parser = word::<Count>)]
+    servers: Option<Count>,
+    /// How clients choose among several targets [default: round-robin]
+    #[arg(long, value_name = "HOW", value_parser = named(&Pick::ALL, |p| p.name()))]
+    pick: Option<Pick>,
     /// Command that starts the server, by sh -c; {port} is a free port, PORT in its environment too
     #[arg(long, value_name = "CMD")]
     server_cmd: Option<String>,
@@ -100,6 +106,27 @@ struct OutageArgs {
     /// A pause longer than this ends somebody's rollout [default: 10s]
     #[arg(long, value_name = "DURATION", value_parser = word::<Time>)]
     quiet_period: Option<Time>,
+    /// How often the server falls in one restart: above 1 it is a crash loop [default: 1]
+    #[arg(long, value_name = "COUNT", value_parser = word::<Count>)]
+    falls: Option<Count>,
+    /// How long it is up between two falls [default: 3s]
+    #[arg(long, value_name = "DURATION", value_parser = word::<Time>)]
+    up: Option<Time>,
+    /// Restart several targets one after another
+    #[arg(long, conflicts_with = "wait")]
+    rolling: bool,
+    /// From one's readiness to the next one's stop [default: 5s]
+    #[arg(long, value_name = "DURATION", value_parser = word::<Time>)]
+    pause: Option<Time>,
+    /// Take the network away instead of restarting a server
+    #[arg(long, value_name = "KIND", value_parser = named(&CutKind::ALL, |k| k.name()))]
+    cut: Option<CutKind>,
+    /// The share of the clients that a cut hits [default: 100%]
+    #[arg(long, value_name = "SHARE", value_parser = word::<Share>)]
+    share: Option<Share>,
+    /// The share of the clients that restart during the outage, as closed tabs do, and keep their last id
+    #[arg(long, value_name = "SHARE", value_parser = word::<Share>)]
+    refresh: Option<Share>,
 }
 
 #[derive(Args)]
@@ -149,6 +176,9 @@ pub(super) struct ConnectArgs {
     /// The first connects are spread evenly over this [default: 2s]
     #[arg(long, value_name = "DURATION", value_parser = word::<Time>)]
     ramp: Option<Time>,
+    /// From ping to ping, and how long an answer may take, such as 25s/20s [default: as the profile says]
+    #[arg(long, value_name = "INTERVAL/TIMEOUT", value_parser = word::<Form<Heartbeat>>)]
+    heartbeat: Option<Form<Heartbeat>>,
 }
 
 #[derive(Args)]
@@ -172,6 +202,9 @@ struct ChecksArgs {
     /// How long a client may stay away [default: derived from the backoff]
     #[arg(long, value_name = "DURATION", value_parser = word::<Time>)]
     reconnect_limit: Option<Time>,
+    /// How long a client's data may be stale, at p99 or "pN LIMIT" [default: reported only]
+    #[arg(long, value_name = "LIMIT", value_parser = word::<Form<Staleness>>)]
+    max_staleness: Option<Form<Staleness>>,
 }
 
 #[derive(Args)]
@@ -220,7 +253,19 @@ impl RunArgs {
 impl TargetArgs {
     pub(super) fn lay_over(self, draft: &mut Draft) {
         let target = &mut draft.target;
-        lay(&mut target.url, "--target", self.target);
+        match &self.target[..] {
+            [] => {}
+            [one] => {
+                target.urls = None;
+                lay(&mut target.url, "--target", Some(one.clone()));
+            }
+            several => {
+                target.url = None;
+                lay(&mut target.urls, "--target", Some(several.to_vec()));
+            }
+        }
+        lay(&mut target.servers, "--servers", self.servers);
+        lay(&mut target.pick, "--pick", self.pick);
         lay(&mut target.server_cmd, "--server-cmd", self.server_cmd);
         lay(&mut target.ready, "--ready", self.ready);
         lay(&mut target.stop_signal, "--stop-signal", self.stop_signal);
@@ -233,21 +278,22 @@ impl TargetArgs {
 impl OutageArgs {
     fn lay_over(self, draft: &mut Draft) {
         let outage = &mut draft.outage;
-        lay(&mut outage.outages, "--outages", self.outages);
-        lay(&mut outage.down, "--down", self.down);
-        lay(&mut outage.steady, "--steady", self.steady);
-        lay(&mut outage.command, "--restart-cmd", self.restart_cmd);
-        lay(
-            &mut outage.trigger,
-            "--wait",
-            self.wait.then_some(TriggerKind::Wait),
-        );
-        lay(&mut outage.wait_limit, "--wait-limit", self.wait_limit);
-        lay(
-            &mut outage.quiet_period,
-            "--quiet-period",
-            self.quiet_period,
-        );
+        outage.lay("--outages", self.outages, |o| &mut o.outages);
+        outage.lay("--down", self.down, |o| &mut o.down);
+        outage.lay("--falls", self.falls, |o| &mut o.falls);
+        outage.lay("--up", self.up, |o| &mut o.up);
+        outage.lay("--steady", self.steady, |o| &mut o.steady);
+        outage.lay("--restart-cmd", self.restart_cmd, |o| &mut o.command);
+        let wait = self.wait.then_some(TriggerKind::Wait);
+        outage.lay("--wait", wait, |o| &mut o.trigger);
+        outage.lay("--wait-limit", self.wait_limit, |o| &mut o.wait_limit);
+        outage.lay("--quiet-period", self.quiet_period, |o| &mut o.quiet_period);
+        let rolling = self.rolling.then_some(TriggerKind::Rolling);
+        outage.lay("--rolling", rolling, |o| &mut o.trigger);
+        outage.lay("--pause", self.pause, |o| &mut o.pause);
+        outage.lay("--cut", self.cut, |o| &mut o.cut);
+        outage.lay("--share", self.share, |o| &mut o.share);
+        outage.lay("--refresh", self.refresh, |o| &mut o.refresh);
     }
 }
 
@@ -277,6 +323,7 @@ impl ConnectArgs {
             // Likewise: what the file changes is changed in the file's profile.
             draft.profile = None;
         }
+        lay(&mut draft.client.heartbeat, "--heartbeat", self.heartbeat);
         let connect = &mut draft.connect;
         lay(&mut connect.profile, "--profile", self.profile);
         lay(&mut connect.id, "--id", self.id);
@@ -304,6 +351,11 @@ impl ChecksArgs {
             &mut checks.reconnect_limit,
             "--reconnect-limit",
             self.reconnect_limit,
+        );
+        lay(
+            &mut checks.max_staleness,
+            "--max-staleness",
+            self.max_staleness,
         );
     }
 }

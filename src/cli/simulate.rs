@@ -216,8 +216,9 @@ impl SimulateArgs {
             draft.client.backoff = BackoffDraft::default();
             lay(&mut draft.client.backoff.preset, "--backoff", Some(preset));
         }
-        lay(&mut draft.outage.outages, "--outages", self.outages);
-        lay(&mut draft.outage.down, "--down", self.down);
+        let outage = &mut draft.outage;
+        outage.lay("--outages", self.outages, |o| &mut o.outages);
+        outage.lay("--down", self.down, |o| &mut o.down);
         let checks = &mut draft.checks;
         lay(
             &mut checks.min_spread,
@@ -377,10 +378,10 @@ impl SimulateArgs {
             clients: scenario.clients,
             seed: scenario.seed,
             mix: scenario.policy.mix.clone(),
-            down: scenario.outage.down,
+            down: scenario.outage(1).down,
             detect: self.detect.map_or(zero, |Form(window)| window),
-            outages: scenario.outage.count,
-            steady: scenario.outage.steady,
+            outages: scenario.outage(1).count,
+            steady: scenario.outage(1).steady,
             timeout: scenario.connect.timeout,
             limits,
             until: self.until.map(|Time(until)| until),

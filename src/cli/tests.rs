@@ -89,7 +89,9 @@ fn every_flag_reaches_its_place() {
     let scenario = run.scenario;
     assert_eq!(scenario.target.url, "ws://h/");
     assert_eq!(scenario.target.ready.as_deref(), Some("http://h/z"));
-    assert!(matches!(&scenario.outage.trigger, Trigger::Command { command, .. } if command == "r"));
+    assert!(
+        matches!(&scenario.outage(1).trigger, Trigger::Command { command, .. } if command == "r")
+    );
     assert!(matches!(&scenario.publish.via, Via::Http { url, .. } if url == "http://h/p"));
     assert_eq!(
         (scenario.publish.body.as_str(), scenario.publish.rate),
@@ -106,7 +108,7 @@ fn every_flag_reaches_its_place() {
     assert_eq!(scenario.connect.source_ips.len(), 1);
     let times = [
         scenario.connect.ramp,
-        scenario.outage.steady,
+        scenario.outage(1).steady,
         scenario.checks.min_spread,
         scenario.checks.settle,
         scenario.checks.peak_window,
@@ -115,7 +117,7 @@ fn every_flag_reaches_its_place() {
     assert_eq!(times.map(|time| time.as_secs()), [1, 2, 4, 7, 2, 8]);
     assert_eq!(
         (
-            scenario.outage.count,
+            scenario.outage(1).count,
             scenario.checks.max_resets,
             scenario.seed
         ),

@@ -23,6 +23,9 @@ pub(crate) fn scenario(url: &str) -> Scenario {
         target: Target {
             server: Server::Remote,
             url: url.into(),
+            more_urls: vec![],
+            servers: 1,
+            pick: Default::default(),
             ready: None,
             ready_limit: Duration::from_secs(5),
         },
@@ -47,15 +50,21 @@ pub(crate) fn scenario(url: &str) -> Scenario {
             mix: presets::find(presets::DEFAULT).unwrap().mix(),
             source: PolicySource::Named,
         },
-        outage: Outage {
+        heartbeat: None,
+        reload: None,
+        outages: vec![Outage {
             trigger: Trigger::Wait {
                 limit: Duration::from_secs(1),
             },
             count: 1,
             down: Duration::ZERO,
+            falls: 1,
+            up: Duration::ZERO,
+            share: 1.0,
+            refresh: None,
             steady: Duration::ZERO,
             quiet_period: Duration::ZERO,
-        },
+        }],
         publish: Publish {
             via: Via::Observe,
             rate: 1.0,
@@ -73,6 +82,8 @@ pub(crate) fn scenario(url: &str) -> Scenario {
             settle: Duration::from_secs(1),
             reconnect_limit: None,
             max_recovery: None,
+            max_staleness: None,
+            dedupe: vec![],
         },
         output: Output {
             dir: None,

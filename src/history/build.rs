@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use super::{
     Client, ClientId, DeliveryMode, Duplicates, Elapsed, End, Event, EventIx, Fate, Header,
-    History, IdKind, Mark, PolicySource, Publication, PublicationKind, Seq, Shard, Source, Terms,
-    TriggerKind,
+    History, IdKind, Mark, OutageTerms, PolicySource, Publication, PublicationKind, Seq, Shard,
+    Source, Terms, TriggerKind,
 };
 
 pub use story::Story;
@@ -60,8 +60,9 @@ pub fn terms() -> Terms {
         policy_source: PolicySource::Named,
         profile: "after".into(),
         target: "embedded".into(),
-        trigger: TriggerKind::Child,
-        outages: 1,
+        outages: vec![OutageTerms::plain(TriggerKind::Child)],
+        targets: 1,
+        silence: None,
         source: Source::Herd,
         ids: IdKind::Integer,
         contiguous: false,
@@ -75,7 +76,8 @@ pub fn terms() -> Terms {
         settle: Duration::from_secs(30),
         reconnect_limit: None,
         max_recovery: None,
-        share: 1.0,
+        max_staleness: None,
+        dedupe: Vec::new(),
     }
 }
 

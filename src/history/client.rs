@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::{ClientId, Elapsed, Entries, EventIx, History, Seq, Stream};
+use super::{ClientId, Elapsed, Entries, EventIx, History, Memory, Seq, Stream};
 
 /// How a dial ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -66,6 +66,8 @@ pub struct Attempt {
     pub outcome: AttemptOutcome,
     /// The cursor that it carried: the id of this event.
     pub resumed_from: Option<EventIx>,
+    /// Which of the targets it went to, from 0.
+    pub target: u16,
 }
 
 /// Why a connection ended.
@@ -103,6 +105,8 @@ pub enum Cause {
     /// herd's own profile ended the session: nothing that came in time fits what its opening waits for. What it waited for
     /// is [`Session::unanswered`].
     Unanswered,
+    /// The client itself left, as a closed tab does, to start anew.
+    Refreshed,
 }
 
 impl Cause {
@@ -123,6 +127,7 @@ impl Cause {
             Self::Declined(_) => "declined",
             Self::Cut => "cut",
             Self::Unanswered => "unanswered",
+            Self::Refreshed => "refreshed",
         }
     }
 
@@ -155,6 +160,31 @@ pub struct Session {
     pub refused: Option<(Elapsed, Box<str>)>,
     /// Where it ended before the profile's opening was done: the step that was waited for, and what came instead.
     pub unanswered: Option<Box<str>>,
+    /// Where it ended because nothing came any more: when the last sign of life did.
+    pub silent_since: Option<Elapsed>,
+}
+
+/// A client's request for the full state, after the server told it to reload.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Reload {
+    /// When it asked.
+    pub asked: Elapsed,
+    /// When the answer was there, or what came instead.
+    pub ended: Elapsed,
+    /// The HTTP status, where there was one.
+    pub status: Option<u16>,
+    /// How large the answer was, bytes.
+    pub bytes: u64,
+    /// What went wrong, made safe; empty where nothing did.
+    pub why: Box<str>,
+}
+
+impl Reload {
+    /// Whether the client has the state.
+    #[must_use]
+    pub fn is_done(&self) -> bool {
+        self.why.is_empty() && self.status.is_some_and(|s| (200..300).contains(&s))
+    }
 }
 
 /// A frame that the profile did not read as an event of herd's holds one of herd's numbers, whole, as a number or text of its
@@ -257,6 +287,20 @@ pub enum ClientEvent {
         /// The step that it waited for, and what came instead, made safe.
         text: Box<str>,
     },
+    /// The session that is about to end is silent.
+    Silent {
+        /// When the last sign of life came.
+        since: Elapsed,
+    },
+    /// The client started anew, as a tab does that is closed and opened again. A session that was open has ended before.
+    Refreshed {
+        /// When.
+        at: Elapsed,
+        /// Whether it kept its cursor.
+        memory: Memory,
+    },
+    /// The client asked for the full state.
+    Reloaded(Reload),
 }
 
 /// One client's whole record.
@@ -280,6 +324,10 @@ pub struct Client {
     pub retry_after: Vec<(Elapsed, Duration)>,
     /// When and with what words servers refused to resume it in their answer to a handshake: no session came of these.
     pub refused_dials: Vec<(Elapsed, Box<str>)>,
+    /// When it started anew, and whether it kept its cursor.
+    pub refreshed: Vec<(Elapsed, Memory)>,
+    /// Its requests for the full state.
+    pub reloads: Vec<Reload>,
     /// Every receipt, encoded; read it with [`Client::entries`].
     pub stream: Stream,
     /// Which of [`History::maps`] translates its event numbers.
@@ -302,6 +350,8 @@ impl Client {
             lacking: None,
             retry_after: Vec::new(),
             refused_dials: Vec::new(),
+            refreshed: Vec::new(),
+            reloads: Vec::new(),
             stream: Stream::default(),
             map: 0,
             shift: Duration::ZERO,
@@ -329,6 +379,7 @@ impl Client {
                         marker: None,
                         refused: None,
                         unanswered: None,
+                        silent_since: None,
                     });
                 }
                 self.attempts.push(attempt);
@@ -354,6 +405,13 @@ impl Client {
                     session.unanswered = Some(text);
                 }
             }
+            ClientEvent::Silent { since } => {
+                if let Some(session) = self.sessions.last_mut() {
+                    session.silent_since = Some(since);
+                }
+            }
+            ClientEvent::Refreshed { at, memory } => self.refreshed.push((at, memory)),
+            ClientEvent::Reloaded(reload) => self.reloads.push(reload),
             ClientEvent::RetryAfter { at, delay } => self.retry_after.push((at, delay)),
             ClientEvent::ResumeRefused { at, text } => {
                 match self.sessions.last_mut().filter(|s| s.closed.is_none()) {

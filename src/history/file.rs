@@ -1,7 +1,7 @@
 //! The history's form on disk: written as the run goes, read back whole or up to where it was cut, merged from shards.
 //!
 //! ```text
-//! "herd-history/3\n"  then records: length (u32 LE) | CRC-32 (u32 LE) | LZ4 block of a postcard value
+//! "herd-history/4\n"  then records: length (u32 LE) | CRC-32 (u32 LE) | LZ4 block of a postcard value
 //! ```
 //!
 //! The first record is the [`Header`], every other a [`Chunk`]. A chunk is in the file whole or not at all, and holds
@@ -22,7 +22,7 @@ use super::{Client, ClientId, Elapsed, Event, Header, History, Mark, Publication
 
 pub use merge::{merge, read_all};
 
-const MAGIC: &[u8] = b"herd-history/3\n";
+const MAGIC: &[u8] = b"herd-history/4\n";
 const MAGIC_STEM: &[u8] = b"herd-history/";
 
 /// The largest record that a reader accepts, bytes: a length beyond it is damage, not data.
@@ -195,9 +195,12 @@ fn impossible(header: &Header) -> Option<&'static str> {
     let share = |share: f64| (0.0..=1.0).contains(&share);
     if shard.of == 0 || shard.index == 0 || shard.index > shard.of {
         Some("the header names a shard that can't be; nothing can be judged")
-    } else if header.clients > MAX_CLIENTS || terms.outages > MAX_OUTAGES {
+    } else if header.clients > MAX_CLIENTS || terms.outages.len() > MAX_OUTAGES as usize {
         Some("the header names more clients or outages than a run can have; nothing can be judged")
-    } else if terms.peak_window.is_zero() || !share(terms.max_peak) || !share(terms.share) {
+    } else if terms.peak_window.is_zero()
+        || !share(terms.max_peak)
+        || !terms.outages.iter().all(|o| share(o.share) && o.falls > 0)
+    {
         Some("the header names limits that can't be; nothing can be judged")
     } else {
         None

@@ -38,11 +38,22 @@ pub enum TriggerKind {
     Command,
     /// Somebody restarts it; herd waits.
     Wait,
+    /// herd takes the network away between clients and target. It and those below are last, because a file names a trigger by
+    /// its place in this list.
+    Cut,
+    /// Several targets are restarted one after another.
+    Rolling,
 }
 
 impl TriggerKind {
     /// All of them.
-    pub const ALL: [Self; 3] = [Self::Child, Self::Command, Self::Wait];
+    pub const ALL: [Self; 5] = [
+        Self::Child,
+        Self::Command,
+        Self::Wait,
+        Self::Cut,
+        Self::Rolling,
+    ];
 
     /// The word in scenarios and reports.
     #[must_use]
@@ -51,8 +62,113 @@ impl TriggerKind {
             Self::Child => "child",
             Self::Command => "command",
             Self::Wait => "wait",
+            Self::Cut => "cut",
+            Self::Rolling => "rolling",
         }
     }
+}
+
+/// How a cut takes the network away.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum CutKind {
+    /// Connections end in order, as when a proxy closes them.
+    Fin,
+    /// Connections are reset.
+    Rst,
+    /// Bytes vanish, and no end is told: who doesn't listen for signs of life never notices.
+    Blackhole,
+    /// Connections are reset, and new ones refused for a time.
+    Refuse,
+    /// Bytes come late for a time.
+    Latency,
+    /// Bytes trickle for a time.
+    Bandwidth,
+}
+
+impl CutKind {
+    /// All of them.
+    pub const ALL: [Self; 6] = [
+        Self::Fin,
+        Self::Rst,
+        Self::Blackhole,
+        Self::Refuse,
+        Self::Latency,
+        Self::Bandwidth,
+    ];
+
+    /// The word in scenarios and reports.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Fin => "fin",
+            Self::Rst => "rst",
+            Self::Blackhole => "blackhole",
+            Self::Refuse => "refuse",
+            Self::Latency => "latency",
+            Self::Bandwidth => "bandwidth",
+        }
+    }
+}
+
+/// Whether a client that restarts, as a closed browser tab does, still knows what it received.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Memory {
+    /// It kept its cursor, as in a browser's local storage.
+    Kept,
+    /// It comes back as if it were new.
+    Lost,
+}
+
+/// What one outage was asked to be.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct OutageTerms {
+    /// Who causes it.
+    pub trigger: TriggerKind,
+    /// How, where it is a cut.
+    pub cut: Option<CutKind>,
+    /// The share of the clients that it was asked to hit, 0 to 1; see [`chosen`].
+    pub share: f64,
+    /// How often the server falls in it, at least 1: more than once in a crash loop, and once for each target where they
+    /// are restarted one after another.
+    pub falls: u32,
+    /// The share of the clients that restart during it, 0 to 1, and whether they keep their memory; see [`chosen`].
+    pub refresh: Option<(f64, Memory)>,
+}
+
+impl OutageTerms {
+    /// One plain restart of everything.
+    #[must_use]
+    pub fn plain(trigger: TriggerKind) -> Self {
+        Self {
+            trigger,
+            cut: None,
+            share: 1.0,
+            falls: 1,
+            refresh: None,
+        }
+    }
+}
+
+/// Whether a client is one of the `share` (0 to 1) of all `clients` that something happens to: `clients x share` of them,
+/// rounded to the nearest (a half up), spread evenly over their numbers. The same in every shard.
+#[must_use]
+pub fn chosen(client: ClientId, clients: u32, share: f64) -> bool {
+    let (k, all) = (u64::from(client.0), u64::from(clients.max(1)));
+    let part = (clients as f64 * share).round() as u64;
+    k * part / all > (k - 1) * part / all
+}
+
+/// What an idempotent handler behind a client remembers of the events that it applied.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Remembers {
+    /// All of them.
+    Everything,
+    /// The last so many.
+    Last(u32),
+    /// Those of so long.
+    For(Duration),
 }
 
 /// What the user promises (or accepts) of delivery.
@@ -180,10 +296,12 @@ pub struct Terms {
     pub profile: String,
     /// The target as the user wrote it, secrets masked.
     pub target: String,
-    /// Who causes the outages.
-    pub trigger: TriggerKind,
-    /// How many outages were asked for.
-    pub outages: u32,
+    /// The outages that were asked for, in order.
+    pub outages: Vec<OutageTerms>,
+    /// How many targets the clients choose from, at least 1.
+    pub targets: u16,
+    /// How long a connection may be silent before its client takes it for dead; none = no client listens for that.
+    pub silence: Option<Duration>,
     /// Who publishes.
     pub source: Source,
     /// How the target's ids are compared.
@@ -210,8 +328,20 @@ pub struct Terms {
     pub reconnect_limit: Option<Duration>,
     /// Limit of `recovery` (at its percentile); none = only reported.
     pub max_recovery: Option<Duration>,
-    /// The share of clients that an outage was asked to hit, 0 to 1; below 1 only where the user said so.
-    pub share: f64,
+    /// Limit of `staleness`, at a percentile of the clients (0 to 100); none = only reported.
+    pub max_staleness: Option<(f64, Duration)>,
+    /// Handlers for which repeated events are counted.
+    pub dedupe: Vec<Remembers>,
+}
+
+impl Terms {
+    /// What an outage (from 1) was asked to be. Outages that nobody asked for are taken for ones like the first.
+    #[must_use]
+    pub fn outage(&self, outage: u32) -> OutageTerms {
+        let asked = self.outages.get((outage.max(1) - 1) as usize);
+        let asked = asked.or(self.outages.first()).copied();
+        asked.unwrap_or_else(|| OutageTerms::plain(TriggerKind::Child))
+    }
 }
 
 /// The first thing in a history.

@@ -9,7 +9,9 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Attempt, AttemptOutcome, Cause, ClientEvent, Elapsed, EventIx, Quit, Seq};
+use super::{
+    Attempt, AttemptOutcome, Cause, ClientEvent, Elapsed, EventIx, Memory, Quit, Reload, Seq,
+};
 
 const NEXT: u64 = 0;
 const OTHER: u64 = 1;
@@ -330,6 +332,21 @@ impl Recorder {
     /// The server said that it can't resume this session.
     pub fn resume_refused(&mut self, at: Elapsed, text: Box<str>) {
         self.events.push(ClientEvent::ResumeRefused { at, text });
+    }
+
+    /// The session that is about to end is silent.
+    pub fn silent(&mut self, since: Elapsed) {
+        self.events.push(ClientEvent::Silent { since });
+    }
+
+    /// The client started anew.
+    pub fn refreshed(&mut self, at: Elapsed, memory: Memory) {
+        self.events.push(ClientEvent::Refreshed { at, memory });
+    }
+
+    /// The client asked for the full state.
+    pub fn reloaded(&mut self, reload: Reload) {
+        self.events.push(ClientEvent::Reloaded(reload));
     }
 
     /// Hands over what was recorded since the last time.

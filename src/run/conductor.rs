@@ -21,7 +21,7 @@ use crate::client::{Counts, Crew};
 use crate::clock::Clock;
 use crate::error::Error;
 use crate::history::file::Writer;
-use crate::history::{Elapsed, End, Header, Mark};
+use crate::history::{Elapsed, End, Header, Mark, TriggerKind};
 use crate::publish::{Publisher, Records};
 use crate::scenario::{self, Scenario};
 use crate::transport::network::Network;
@@ -51,8 +51,9 @@ impl From<Error> for Stopped {
 }
 
 /// What is known of the outage that is going on.
-#[derive(Default)]
-pub(super) struct Outage {
+pub(super) struct Outage<'a> {
+    /// What it was asked to be.
+    pub(super) asked: &'a scenario::Outage,
     trigger: Elapsed,
     pub(super) gone: Option<Elapsed>,
     pub(super) ready: Option<Elapsed>,
@@ -69,18 +70,31 @@ pub(super) struct Outage {
     wave: (usize, Elapsed),
     /// How long whoever comes back at all may take.
     pub(super) limit: Duration,
-    /// The restart command is still at work.
+    /// More falls are to come: the restart command is still at work, or herd is.
     pub(super) commanded: bool,
 }
 
-impl Outage {
-    /// It begins now; with a command that is at work until it says otherwise.
-    pub(super) fn new(trigger: Elapsed, by: &scenario::Trigger) -> Self {
+impl<'a> Outage<'a> {
+    /// It begins now; where falls may follow one another, it isn't over until the trigger says so.
+    pub(super) fn new(trigger: Elapsed, asked: &'a scenario::Outage) -> Self {
+        let several = match asked.trigger.kind() {
+            TriggerKind::Child => asked.falls > 1,
+            TriggerKind::Command | TriggerKind::Cut | TriggerKind::Rolling => true,
+            TriggerKind::Wait => false,
+        };
         Self {
+            asked,
             trigger,
+            gone: None,
+            ready: None,
+            never: false,
+            no_restart: false,
+            others_since: None,
             last_drop: trigger,
-            commanded: matches!(by, scenario::Trigger::Command { .. }),
-            ..Self::default()
+            away: 0,
+            wave: (0, Elapsed::ZERO),
+            limit: Duration::ZERO,
+            commanded: several,
         }
     }
 
@@ -113,6 +127,8 @@ impl Outage {
 
 pub(super) struct Conductor<'a> {
     pub(super) scenario: &'a Scenario,
+    /// The run's directory.
+    pub(super) dir: &'a Path,
     /// The profile's name.
     pub(super) profile: &'a str,
     pub(super) clock: Clock,
@@ -125,7 +141,7 @@ pub(super) struct Conductor<'a> {
     archive: Archive,
     pub(super) progress: Progress,
     signals: signal::Receiver<Option<Signal>>,
-    pub(super) outage: Option<Outage>,
+    pub(super) outage: Option<Outage<'a>>,
 }
 
 /// Starts everything, conducts the run and ends everything. What happened is in the history afterwards.
@@ -177,6 +193,7 @@ pub(super) async fn conduct(
     let outage = None;
     let conductor = Conductor {
         scenario,
+        dir,
         profile: &header.terms.profile,
         clock,
         crew,
@@ -380,7 +397,7 @@ impl Conductor<'_> {
     }
 
     pub(super) fn cut(&self) -> Cut {
-        self.outage.as_ref().map_or(Cut::default(), Outage::cut)
+        self.outage.as_ref().map_or(Cut::default(), |o| o.cut())
     }
 
     pub(super) fn refused(&self) -> String {

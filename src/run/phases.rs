@@ -8,10 +8,11 @@ use std::time::Duration;
 use super::conductor::{Conductor, Outage, Stopped};
 use super::note;
 use super::progress::Phase;
+use super::start;
 use super::watch::{self, Patience};
 use crate::backoff::patience::{self, MARGIN, TAIL};
 use crate::error::Error;
-use crate::history::{Elapsed, End, Mark, PublicationKind, Seq};
+use crate::history::{Elapsed, End, Mark, PublicationKind, Seq, TriggerKind};
 use crate::scenario::{self, Scenario};
 
 /// How long a server may refuse every publication before priming ends.
@@ -31,7 +32,7 @@ impl Conductor<'_> {
     pub(super) async fn phases(&mut self) -> Result<(), Stopped> {
         self.connect().await?;
         self.prime().await?;
-        for outage in 1..=self.scenario.outage.count {
+        for outage in 1..=self.scenario.each_outage().count() as u32 {
             self.outage(outage).await?;
         }
         self.tail().await?;
@@ -117,21 +118,20 @@ impl Conductor<'_> {
     }
 
     async fn outage(&mut self, number: u32) -> Result<(), Stopped> {
-        match self.scenario.outage.trigger {
+        let asked = self.scenario.outage(number);
+        match asked.trigger {
             // Somebody else may restart the target as soon as they are told to.
             scenario::Trigger::Wait { limit } => self.progress.say(&format!(
                 "every client is primed: restart the target now, herd waits up to {}",
                 humantime::format_duration(limit)
             )),
-            scenario::Trigger::Child { .. } | scenario::Trigger::Command { .. } => {
-                self.hold(Phase::Steady, self.scenario.outage.steady)
-                    .await?;
-            }
+            _ => self.hold(Phase::Steady, asked.steady).await?,
         }
         let trigger = self.clock.now();
         self.mostly_dropped.send_replace(None);
-        self.outage = Some(Outage::new(trigger, &self.scenario.outage.trigger));
-        self.trigger.pull(number);
+        self.outage = Some(Outage::new(trigger, asked));
+        let how = start::pull(asked, self.dir)?;
+        self.trigger.pull(number, how);
         self.until_ready().await?;
         self.recover(trigger).await?;
         self.sources
@@ -140,7 +140,8 @@ impl Conductor<'_> {
     }
 
     async fn until_ready(&mut self) -> Result<(), Stopped> {
-        let waits = matches!(self.scenario.outage.trigger, scenario::Trigger::Wait { .. });
+        let outage = self.outage.as_ref();
+        let waits = outage.is_some_and(|o| o.asked.trigger.kind() == TriggerKind::Wait);
         let phase = if waits { Phase::Waiting } else { Phase::Down };
         loop {
             let outage = self.outage.as_ref();
@@ -167,7 +168,7 @@ impl Conductor<'_> {
             let times = (outage.gone.unwrap_or(trigger), outage.ready);
             if known != Some(times) {
                 known = Some(times);
-                outage.limit = return_limit(self.scenario, times);
+                outage.limit = return_limit(self.scenario, outage.asked.down, times);
             }
             let patience = Patience {
                 back: outage.limit,
@@ -193,12 +194,12 @@ impl Conductor<'_> {
         let Some(outage) = &self.outage else {
             return true;
         };
-        let child = matches!(
-            self.scenario.outage.trigger,
-            scenario::Trigger::Child { .. }
-        );
-        let quiet = now.since(outage.last_drop) >= self.scenario.outage.quiet_period;
-        child || quiet && !outage.commanded || now.since(trigger) > LONGEST_ROLLOUT
+        let own = match outage.asked.trigger.kind() {
+            TriggerKind::Child | TriggerKind::Cut | TriggerKind::Rolling => !outage.commanded,
+            TriggerKind::Command | TriggerKind::Wait => false,
+        };
+        let quiet = now.since(outage.last_drop) >= outage.asked.quiet_period;
+        own || quiet && !outage.commanded || now.since(trigger) > LONGEST_ROLLOUT
     }
 
     /// Live must work after replay: publishing goes on for a while (rule 15).
@@ -255,10 +256,14 @@ impl Conductor<'_> {
 }
 
 /// How long whoever comes back at all may take, for a server that was gone and ready then (rule 6 of judgement).
-fn return_limit(scenario: &Scenario, (gone, ready): (Elapsed, Option<Elapsed>)) -> Duration {
+fn return_limit(
+    scenario: &Scenario,
+    down: Duration,
+    (gone, ready): (Elapsed, Option<Elapsed>),
+) -> Duration {
     // A server that died again is started again after the same time.
     let ready = ready.filter(|ready| *ready > gone);
-    let down = ready.map_or(scenario.outage.down, |ready| ready.since(gone));
+    let down = ready.map_or(down, |ready| ready.since(gone));
     scenario.checks.reconnect_limit.unwrap_or_else(|| {
         let mix = &scenario.policy.mix;
         patience::return_limit(mix, scenario.clients, down).unwrap_or(down + MARGIN)

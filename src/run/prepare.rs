@@ -9,8 +9,8 @@ use rand::TryRng as _;
 use rustix::process::{Resource, getrlimit, setrlimit};
 
 use crate::error::Error;
-use crate::history::{Duplicates, Header, Mark, Source, Terms, TriggerKind};
-use crate::scenario::{Scenario, Server, Trigger};
+use crate::history::{Duplicates, Header, Mark, OutageTerms, Source, Terms, TriggerKind};
+use crate::scenario::{Heartbeat, Outage, Scenario, Server, Trigger};
 
 /// Descriptors that herd needs besides its clients' sockets: the history, the server's pipes, the publisher's pool.
 const RESERVED_DESCRIPTORS: u64 = 256;
@@ -125,12 +125,12 @@ pub(crate) fn header(
         policy_source: scenario.policy.source,
         profile: scenario.connect.profile_name().into(),
         target: shown_target(scenario),
-        trigger: match scenario.outage.trigger {
-            Trigger::Child { .. } => TriggerKind::Child,
-            Trigger::Command { .. } => TriggerKind::Command,
-            Trigger::Wait { .. } => TriggerKind::Wait,
-        },
-        outages: scenario.outage.count,
+        outages: scenario
+            .each_outage()
+            .map(|o| outage(scenario, o))
+            .collect(),
+        targets: scenario.targets(),
+        silence: scenario.heartbeat.map(Heartbeat::limit),
         source: scenario.publish.source(),
         ids: scenario.connect.ids,
         contiguous: scenario.connect.contiguous,
@@ -144,7 +144,8 @@ pub(crate) fn header(
         settle: checks.settle,
         reconnect_limit: checks.reconnect_limit,
         max_recovery: checks.max_recovery,
-        share: 1.0,
+        max_staleness: checks.max_staleness,
+        dedupe: checks.dedupe.clone(),
     };
     let identity = xxhash_rust::xxh3::xxh3_64(scenario.common().to_toml().as_bytes());
     let run = format!("{:016x}-{identity:016x}", scenario.seed);
@@ -167,6 +168,24 @@ pub(crate) fn header(
         seq_span: SEQ_BLOCK,
         terms,
     })
+}
+
+/// What an outage was asked to be.
+fn outage(scenario: &Scenario, outage: &Outage) -> OutageTerms {
+    let kind = outage.trigger.kind();
+    OutageTerms {
+        trigger: kind,
+        cut: match outage.trigger {
+            Trigger::Cut(cut) => Some(cut.kind()),
+            _ => None,
+        },
+        share: outage.share,
+        falls: match kind {
+            TriggerKind::Rolling => u32::from(scenario.targets()),
+            _ => outage.falls,
+        },
+        refresh: outage.refresh,
+    }
 }
 
 /// What the profile allows. Of its own server herd knows that a mark says the truth.

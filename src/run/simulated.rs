@@ -8,7 +8,7 @@ use crate::error::Error;
 use crate::history::file::{Chunk, FileError, Writer};
 use crate::history::record::Growth;
 use crate::history::{
-    AttemptOutcome, Client, ClientEvent, Header, History, Source, Terms, TriggerKind,
+    AttemptOutcome, Client, ClientEvent, Header, History, OutageTerms, Source, Terms, TriggerKind,
 };
 use crate::report::{self, Summary};
 use crate::scenario::Scenario;
@@ -66,12 +66,13 @@ pub fn run(scenario: &Scenario, storm: &Storm, repeat: &str) -> Result<Ended, Er
 
 fn header(scenario: &Scenario, repeat: &str, started: u64) -> Result<Header, Error> {
     let header = prepare::header(scenario, repeat, started)?;
+    let outages = header.terms.outages.len();
     Ok(Header {
         seq_base: 0,
         seq_span: 0,
         terms: Terms {
             source: Source::Nobody,
-            trigger: TriggerKind::Child,
+            outages: vec![OutageTerms::plain(TriggerKind::Child); outages],
             profile: "none".into(),
             target: "simulated".into(),
             ..header.terms

@@ -20,10 +20,10 @@ use crate::scenario::{self, Scenario, Server, Via};
 use crate::target::guarded::{Place, Program};
 use crate::target::port::Held;
 use crate::target::probe::Probe;
-use crate::target::{self, Supervised};
+use crate::target::{self, Restart, Supervised};
 use crate::template::{self, Template, Values};
 use crate::transport::network::Network;
-use crate::trigger::{By, Remote, Trigger};
+use crate::trigger::{By, Pull, Remote, Trigger};
 
 /// Where the embedded server keeps its log while the run lasts, in the run's directory.
 pub(super) const DATA: &str = "server-data";
@@ -58,8 +58,8 @@ pub(super) async fn start(
     let probe = probe(scenario, &expand, network)?;
     let publishing = publishing(scenario, dir, header, &expand, network)?;
     let trigger = match server(scenario, dir, &expand, probe.clone()) {
-        Some(server) => supervised(scenario, server, clock).await?,
-        None => remote(scenario, dir, probe, dropped, clock)?,
+        Some(server) => supervised(server, clock).await?,
+        None => remote(scenario, probe, dropped, clock),
     };
     first_look(scenario, &plan, network.clone(), clock).await?;
     if let Some(publish::Way::Http { url, .. }) = publishing.as_ref().map(|config| &config.way)
@@ -160,53 +160,46 @@ pub(crate) fn server(
         place: Place::own(dir.join("server.log")),
         probe,
         ready_limit: scenario.target.ready_limit,
-        down: scenario.outage.down,
     })
 }
 
-async fn supervised(
-    scenario: &Scenario,
-    server: target::Server,
-    clock: Clock,
-) -> Result<Trigger, Error> {
-    let scenario::Trigger::Child { signal, grace } = scenario.outage.trigger else {
-        return Err(Error::Usage(
-            "a server that herd starts is restarted by herd; leave the trigger out".into(),
-        ));
-    };
+async fn supervised(server: target::Server, clock: Clock) -> Result<Trigger, Error> {
     let (server, events) = Supervised::start(server, clock).await?;
-    Ok(Trigger::child(server, events, signal, grace, clock))
+    Ok(Trigger::child(server, events, clock))
 }
 
 fn remote(
     scenario: &Scenario,
-    dir: &Path,
     probe: Probe,
     mostly_dropped: watch::Receiver<Option<Elapsed>>,
     clock: Clock,
-) -> Result<Trigger, Error> {
-    let by = match &scenario.outage.trigger {
-        scenario::Trigger::Command { command, limit } => By::Command {
+) -> Trigger {
+    let remote = Remote {
+        probe,
+        ready_limit: scenario.target.ready_limit,
+        mostly_dropped,
+    };
+    Trigger::remote(remote, clock)
+}
+
+/// How an outage that was asked for is caused.
+pub(super) fn pull(outage: &scenario::Outage, dir: &Path) -> Result<Pull, Error> {
+    Ok(match &outage.trigger {
+        scenario::Trigger::Child { signal, grace } => Pull::Restart(Restart {
+            signal: *signal,
+            grace: *grace,
+            down: outage.down,
+        }),
+        scenario::Trigger::Command { command, limit } => Pull::Others(By::Command {
             line: command.clone(),
             limit: *limit,
             place: Place::own(dir.join("restart.log")),
-        },
-        scenario::Trigger::Wait { limit } => By::Others { limit: *limit },
-        scenario::Trigger::Child { .. } => {
-            return Err(Error::Usage(
-                "herd can't restart a server that it didn't start; use --restart-cmd".into(),
-            ));
+        }),
+        scenario::Trigger::Wait { limit } => Pull::Others(By::Others { limit: *limit }),
+        scenario::Trigger::Cut(_) | scenario::Trigger::Rolling { .. } => {
+            return Err(Error::Usage("this trigger isn't there yet".into()));
         }
-    };
-    Ok(Trigger::remote(
-        Remote {
-            by,
-            probe,
-            ready_limit: scenario.target.ready_limit,
-            mostly_dropped,
-        },
-        clock,
-    ))
+    })
 }
 
 pub(crate) fn publishing(

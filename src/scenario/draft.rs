@@ -4,18 +4,23 @@
 //! contradiction is known here (`scenario/resolve.rs`); what each key means stands in `scenario/init.toml`.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
+use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};
+use serde::de::{MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use super::StopSignal;
-use super::words::{Attempts, Count, Form, Ip, Peak, Rate, ResetOn, ShardOf, Share, Time};
+use super::words::{
+    Attempts, Count, Form, Ip, Peak, Rate, ResetOn, ShardOf, Share, Staleness, Time,
+};
+use super::{Heartbeat, Pick, StopSignal, Then};
 use crate::backoff::{ConnectTimeout, Counted, Jitter, Rule, Slow, Window};
 use crate::error::Error;
-use crate::history::{DeliveryMode, IdKind, TriggerKind};
+use crate::history::{CutKind, DeliveryMode, IdKind, Remembers, TriggerKind};
 use crate::profile::ProfileName;
 use crate::report::Format;
 
@@ -72,7 +77,7 @@ pub struct Draft {
     pub(crate) connect: ConnectDraft,
     pub(crate) profile: Slot<toml::Table>,
     pub(crate) client: ClientDraft,
-    pub(crate) outage: OutageDraft,
+    pub(crate) outage: OutagesDraft,
     pub(crate) publish: PublishDraft,
     pub(crate) checks: ChecksDraft,
     pub(crate) output: OutputDraft,
@@ -82,6 +87,9 @@ pub struct Draft {
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 pub(crate) struct TargetDraft {
     pub(crate) url: Slot<String>,
+    pub(crate) urls: Slot<Vec<String>>,
+    pub(crate) pick: Slot<Pick>,
+    pub(crate) servers: Slot<Count>,
     pub(crate) server_cmd: Slot<String>,
     pub(crate) ready: Slot<String>,
     pub(crate) ready_limit: Slot<Time>,
@@ -124,6 +132,8 @@ pub(crate) struct ConnectDraft {
 )]
 pub(crate) struct ClientDraft {
     pub(crate) backoff: BackoffDraft,
+    pub(crate) heartbeat: Slot<Form<Heartbeat>>,
+    pub(crate) reload: Slot<String>,
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
@@ -177,6 +187,71 @@ pub(crate) enum Kind {
     Poll,
 }
 
+/// The outages in order: `[outage]` once, or `[[outage]]` as often as there are.
+#[derive(Debug, Clone)]
+pub(crate) struct OutagesDraft {
+    pub(crate) all: Vec<OutageDraft>,
+}
+
+impl Default for OutagesDraft {
+    fn default() -> Self {
+        Self {
+            all: vec![OutageDraft::default()],
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for OutagesDraft {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct OneOrMore;
+        impl<'de> Visitor<'de> for OneOrMore {
+            type Value = OutagesDraft;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("the table [outage], or several [[outage]]")
+            }
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<OutagesDraft, A::Error> {
+                let one = OutageDraft::deserialize(MapAccessDeserializer::new(map))?;
+                Ok(OutagesDraft { all: vec![one] })
+            }
+            fn visit_seq<A: SeqAccess<'de>>(self, seq: A) -> Result<OutagesDraft, A::Error> {
+                let all = Vec::deserialize(SeqAccessDeserializer::new(seq))?;
+                Ok(match all.is_empty() {
+                    true => OutagesDraft::default(),
+                    false => OutagesDraft { all },
+                })
+            }
+        }
+        deserializer.deserialize_any(OneOrMore)
+    }
+}
+
+impl OutagesDraft {
+    /// What a simulation reads of it: the first one's times.
+    fn simulated(self) -> Self {
+        let first = self.all.into_iter().next().unwrap_or_default();
+        Self {
+            all: vec![OutageDraft {
+                outages: first.outages,
+                down: first.down,
+                steady: first.steady,
+                ..OutageDraft::default()
+            }],
+        }
+    }
+
+    /// Lays a flag over a key of every outage.
+    pub(crate) fn lay<T: Clone>(
+        &mut self,
+        flag: &'static str,
+        value: Option<T>,
+        key: impl Fn(&mut OutageDraft) -> &mut Slot<T>,
+    ) {
+        for outage in &mut self.all {
+            lay(key(outage), flag, value.clone());
+        }
+    }
+}
+
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 pub(crate) struct OutageDraft {
@@ -187,6 +262,16 @@ pub(crate) struct OutageDraft {
     pub(crate) quiet_period: Slot<Time>,
     pub(crate) outages: Slot<Count>,
     pub(crate) down: Slot<Time>,
+    pub(crate) falls: Slot<Count>,
+    pub(crate) up: Slot<Time>,
+    pub(crate) pause: Slot<Time>,
+    pub(crate) cut: Slot<CutKind>,
+    pub(crate) share: Slot<Share>,
+    pub(crate) latency: Slot<Time>,
+    pub(crate) bandwidth: Slot<Count>,
+    pub(crate) then: Slot<Then>,
+    pub(crate) refresh: Slot<Share>,
+    pub(crate) persist: Slot<bool>,
     pub(crate) steady: Slot<Time>,
 }
 
@@ -214,6 +299,8 @@ pub(crate) struct ChecksDraft {
     pub(crate) settle: Slot<Time>,
     pub(crate) reconnect_limit: Slot<Time>,
     pub(crate) max_recovery: Slot<Time>,
+    pub(crate) max_staleness: Slot<Form<Staleness>>,
+    pub(crate) dedupe: Slot<Vec<Form<Remembers>>>,
 }
 
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -279,12 +366,7 @@ impl Draft {
                 timeout: self.connect.timeout,
                 ..ConnectDraft::default()
             },
-            outage: OutageDraft {
-                outages: self.outage.outages,
-                down: self.outage.down,
-                steady: self.outage.steady,
-                ..OutageDraft::default()
-            },
+            outage: self.outage.simulated(),
             checks: self.checks,
             output: self.output,
             ..Self::default()
@@ -385,6 +467,19 @@ fn find(table: &DeTable<'_>, span: &Range<usize>, path: &mut Vec<String>) -> boo
         path.push(key.get_ref().to_string());
         let inside = match value.get_ref() {
             DeValue::Table(inner) => find(inner, span, path),
+            DeValue::Array(items) => items.iter().enumerate().any(|(place, item)| {
+                let DeValue::Table(inner) = item.get_ref() else {
+                    return false;
+                };
+                let name = path.pop().unwrap_or_default();
+                path.push(format!("{name}[{}]", place + 1));
+                let inside = find(inner, span, path);
+                if !inside {
+                    path.pop();
+                    path.push(name);
+                }
+                inside
+            }),
             _ => false,
         };
         if inside || holds(key.span()) || holds(value.span()) {

@@ -11,9 +11,10 @@ use toml::Value;
 
 use super::template::{hidden, masked, masked_header};
 use super::{
-    Checks, Connect, Credentials, Outage, Output, Proxy, Publish, Scenario, Server, Trigger, Via,
+    Checks, Connect, Credentials, Cut, Heartbeat, Means, Outage, Output, Proxy, Publish, Scenario,
+    Server, Trigger, Via,
 };
-use crate::history::Shard;
+use crate::history::{Memory, Remembers, Shard};
 use crate::profile::{ProfileName, Spec};
 use crate::transport::tls::Trust;
 
@@ -31,8 +32,9 @@ impl Scenario {
         page.put("shard", format!("{}/{}", self.shard.index, self.shard.of));
         target(&mut page, self);
         connect(&mut page, &self.connect);
+        client(&mut page, self);
         policy::table(&mut page, &self.policy);
-        outage(&mut page, &self.outage);
+        self.outages.iter().for_each(|it| outage(&mut page, it));
         publish(&mut page, &self.publish, &self.target.server);
         checks(&mut page, &self.checks);
         output(&mut page, &self.output);
@@ -46,6 +48,10 @@ impl Scenario {
         let mut shown = self.clone();
         let names = self.connect.names();
         shown.target.url = masked(&self.target.url, &names);
+        for url in &mut shown.target.more_urls {
+            *url = masked(url, &names);
+        }
+        shown.reload = self.reload.as_deref().map(|url| masked(url, &[]));
         shown.target.ready = self.target.ready.as_deref().map(|url| masked(url, &[]));
         mask_profile(&mut shown.connect.profile, &names);
         for line in &mut shown.connect.headers {
@@ -143,11 +149,34 @@ fn target(page: &mut Page, scenario: &Scenario) {
             page.put("server-cmd", command.as_str());
             page.put("url", target.url.as_str());
         }
-        Server::Remote => page.put("url", target.url.as_str()),
+        Server::Remote if target.more_urls.is_empty() => page.put("url", target.url.as_str()),
+        Server::Remote => page.list(
+            "urls",
+            std::iter::once(&target.url)
+                .chain(&target.more_urls)
+                .cloned(),
+        ),
+    }
+    if scenario.targets() > 1 {
+        page.put("pick", target.pick.name());
+    }
+    if target.servers > 1 {
+        page.put("servers", i64::from(target.servers));
     }
     page.maybe("ready", target.ready.as_deref());
     page.time("ready-limit", target.ready_limit);
-    if let Trigger::Child { signal, grace } = &scenario.outage.trigger {
+    let stop = scenario
+        .outages
+        .iter()
+        .find_map(|outage| match &outage.trigger {
+            Trigger::Child { signal, grace }
+            | Trigger::Rolling {
+                means: Means::Child { signal, grace },
+                ..
+            } => Some((signal, grace)),
+            _ => None,
+        });
+    if let Some((signal, grace)) = stop {
         page.put("stop-signal", signal.name());
         page.time("grace", *grace);
     }
@@ -242,24 +271,63 @@ fn mask_profile(spec: &mut Spec, names: &[&str]) {
     }
 }
 
+fn client(page: &mut Page, scenario: &Scenario) {
+    if scenario.heartbeat.is_some() || scenario.reload.is_some() {
+        page.table("client");
+    }
+    if let Some(Heartbeat { interval, timeout }) = scenario.heartbeat {
+        let [interval, timeout] = [interval, timeout].map(humantime::format_duration);
+        page.put("heartbeat", format!("{interval}/{timeout}"));
+    }
+    page.maybe("reload", scenario.reload.as_deref());
+}
+
 fn outage(page: &mut Page, outage: &Outage) {
-    page.table("outage");
+    page.0 += "\n[[outage]]\n";
+    page.put("trigger", outage.trigger.kind().name());
     match &outage.trigger {
-        Trigger::Child { .. } => page.put("trigger", "child"),
-        Trigger::Command { command, limit } => {
-            page.put("trigger", "command");
-            page.put("command", command.as_str());
-            page.time("command-limit", *limit);
+        Trigger::Child { .. } => {}
+        Trigger::Command { command, limit } => restart(page, command, *limit),
+        Trigger::Wait { limit } => page.time("wait-limit", *limit),
+        Trigger::Cut(cut) => {
+            page.put("cut", cut.kind().name());
+            match cut {
+                Cut::Latency { delay, then } => {
+                    page.time("latency", *delay);
+                    page.put("then", then.name());
+                }
+                Cut::Bandwidth { bytes, then } => {
+                    page.put("bandwidth", i64::from(*bytes));
+                    page.put("then", then.name());
+                }
+                Cut::Fin | Cut::Rst | Cut::Blackhole | Cut::Refuse => {}
+            }
+            page.put("share", outage.share);
         }
-        Trigger::Wait { limit } => {
-            page.put("trigger", "wait");
-            page.time("wait-limit", *limit);
+        Trigger::Rolling { means, pause } => {
+            page.time("pause", *pause);
+            if let Means::Command { command, limit } = means {
+                restart(page, command, *limit);
+            }
         }
     }
     page.put("outages", i64::from(outage.count));
     page.time("down", outage.down);
+    if outage.falls > 1 {
+        page.put("falls", i64::from(outage.falls));
+        page.time("up", outage.up);
+    }
+    if let Some((share, memory)) = outage.refresh {
+        page.put("refresh", share);
+        page.put("persist", memory == Memory::Kept);
+    }
     page.time("steady", outage.steady);
     page.time("quiet-period", outage.quiet_period);
+}
+
+fn restart(page: &mut Page, command: &str, limit: Duration) {
+    page.put("command", command);
+    page.time("command-limit", limit);
 }
 
 fn publish(page: &mut Page, publish: &Publish, server: &Server) {
@@ -289,11 +357,26 @@ fn checks(page: &mut Page, checks: &Checks) {
     page.put("delivery", checks.delivery.name());
     page.put("max-resets", i64::from(checks.max_resets));
     page.time("settle", checks.settle);
+    if let Some((percentile, limit)) = checks.max_staleness {
+        let limit = humantime::format_duration(limit);
+        page.put("max-staleness", format!("p{percentile} {limit}"));
+    }
+    if !checks.dedupe.is_empty() {
+        page.list("dedupe", checks.dedupe.iter().map(remembers));
+    }
     if let Some(limit) = checks.reconnect_limit {
         page.time("reconnect-limit", limit);
     }
     if let Some(limit) = checks.max_recovery {
         page.time("max-recovery", limit);
+    }
+}
+
+fn remembers(remembers: &Remembers) -> String {
+    match remembers {
+        Remembers::Everything => "everything".into(),
+        Remembers::Last(n) => format!("last {n}"),
+        Remembers::For(time) => format!("for {}", humantime::format_duration(*time)),
     }
 }
 

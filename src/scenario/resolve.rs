@@ -5,6 +5,7 @@
 //! the parts with rules of their own.
 
 mod access;
+mod outage;
 mod policy;
 mod profile;
 mod publish;
@@ -14,9 +15,9 @@ use std::time::Duration;
 
 use super::draft::{ChecksDraft, Draft, Given, Origin, Slot};
 use super::words::{Count, Ip, Peak, Time};
-use super::{Checks, Connect, Outage, Output, Scenario, Trigger};
+use super::{Checks, Connect, Output, Scenario};
 use crate::error::Error;
-use crate::history::file::{MAX_CLIENTS, MAX_OUTAGES};
+use crate::history::file::MAX_CLIENTS;
 use crate::history::{DeliveryMode, IdKind, Shard, Source};
 use crate::profile::Profile;
 use crate::report::Format;
@@ -32,18 +33,23 @@ impl Draft {
     ///
     /// [`Error::Usage`] or [`Error::Scenario`]: which flag or key is wrong, and what would be right.
     pub fn resolve(&self, fresh_seed: u64) -> Result<Scenario, Error> {
+        self.with_first_target()?.decide(fresh_seed)
+    }
+
+    fn decide(&self, fresh_seed: u64) -> Result<Scenario, Error> {
         let mut implied = Vec::new();
         let owner = self.owner()?;
         let (spec, profile) = self.profile()?;
         let target = self.target(owner, &profile, &mut implied)?;
-        let trigger = self.trigger(owner, &mut implied)?;
+        let clients = self.count(&self.clients, 1..=MAX_CLIENTS, 1_000)?;
+        let targets = target.servers.max(1 + target.more_urls.len() as u16);
+        let outages = self.outages(owner, (clients, targets), &mut implied)?;
         let publish = self.publication(owner, &profile, &mut implied)?;
         let connect = Connect {
             profile: spec,
             ..self.connect(owner, &profile, publish.source())?
         };
         self.columns(&connect, &target.url)?;
-        let clients = self.count(&self.clients, 1..=MAX_CLIENTS, 1_000)?;
         Ok(Scenario {
             name: self.title()?,
             clients,
@@ -51,7 +57,9 @@ impl Draft {
             shard: self.share(clients, owner)?,
             connect,
             policy: self.policy(owner)?,
-            outage: self.outage(trigger)?,
+            heartbeat: self.heartbeat(&outages, &profile, &mut implied),
+            outages,
+            reload: self.reload(owner)?,
             checks: self.demands(publish.source())?,
             output: self.output(),
             target,
@@ -147,15 +155,13 @@ impl Draft {
         })
     }
 
-    fn outage(&self, trigger: Trigger) -> Result<Outage, Error> {
-        let draft = &self.outage;
-        Ok(Outage {
-            trigger,
-            count: self.count(&draft.outages, 1..=MAX_OUTAGES, 1)?,
-            down: time(&draft.down, Duration::from_secs(1)),
-            steady: time(&draft.steady, Duration::from_secs(3)),
-            quiet_period: self.positive(&draft.quiet_period, Duration::from_secs(10))?,
-        })
+    /// Where clients get the full state.
+    fn reload(&self, owner: Owner) -> Result<Option<String>, Error> {
+        let Some(given) = &self.client.reload else {
+            return Ok(None);
+        };
+        self.own_url(given, owner)?;
+        Ok(Some(given.value.clone()))
     }
 
     fn demands(&self, source: Source) -> Result<Checks, Error> {
@@ -167,6 +173,7 @@ impl Draft {
             settle,
             reconnect_limit,
             max_recovery,
+            ..
         } = &self.checks;
         if let (Source::Herd, Some(given)) = (source, delivery)
             && given.value == DeliveryMode::Agreement
@@ -190,6 +197,8 @@ impl Draft {
             settle: self.positive(settle, Duration::from_secs(30))?,
             reconnect_limit: self.limit(reconnect_limit)?,
             max_recovery: self.limit(max_recovery)?,
+            max_staleness: self.staleness(),
+            dedupe: self.dedupe(),
         })
     }
 

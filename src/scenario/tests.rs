@@ -224,7 +224,7 @@ fn a_target_of_the_users_has_other_defaults() {
     assert_eq!(theirs.policy.source, PolicySource::Assumed);
     assert!(!theirs.publish.idempotent);
     assert_eq!(
-        theirs.outage.trigger,
+        theirs.outage(1).trigger,
         Trigger::Child {
             signal: StopSignal::Term,
             grace: Duration::from_secs(10)
@@ -444,15 +444,15 @@ fn every_refusal_names_line_and_key_and_what_would_be_right() {
 fn a_flag_is_named_where_it_contradicts() {
     let wait = |draft: &mut Draft| {
         lay(
-            &mut draft.outage.trigger,
+            &mut draft.outage.all[0].trigger,
             "--wait",
-            Some(crate::history::TriggerKind::Wait),
+            Some(TriggerKind::Wait),
         );
     };
     let observe = |draft: &mut Draft| lay(&mut draft.publish.observe, "--observe", Some(true));
     let command = |draft: &mut Draft| {
         lay(
-            &mut draft.outage.command,
+            &mut draft.outage.all[0].command,
             "--restart-cmd",
             Some("r".to_owned()),
         );
@@ -484,7 +484,7 @@ fn a_flag_is_named_where_it_contradicts() {
 fn a_flag_without_effect_is_refused_and_a_key_is_not() {
     let down = |draft: &mut Draft| {
         lay(
-            &mut draft.outage.down,
+            &mut draft.outage.all[0].down,
             "--down",
             Some(Time(Duration::from_secs(2))),
         );
@@ -495,6 +495,9 @@ fn a_flag_without_effect_is_refused_and_a_key_is_not() {
         said,
         "--down: herd doesn't stop this server, it isn't herd's child; leave it out"
     );
-    assert_eq!(with("", down).unwrap().outage.down, Duration::from_secs(2));
+    assert_eq!(
+        with("", down).unwrap().outage(1).down,
+        Duration::from_secs(2)
+    );
     assert!(load(&format!("{remote}grace = \"3s\"\n[outage]\ndown = \"2s\"")).is_ok());
 }

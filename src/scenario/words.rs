@@ -3,6 +3,8 @@
 //! One parser for both places. A number whose unit is missing is refused, never guessed. This file knows no key, no flag
 //! and no default.
 
+mod forms;
+
 use std::fmt;
 use std::net::IpAddr;
 use std::str::FromStr;
@@ -13,6 +15,8 @@ use serde::de::{Deserializer, Visitor};
 
 use crate::backoff::Reset;
 use crate::history::Shard;
+
+pub(crate) use forms::Staleness;
 
 /// A scalar as it was written.
 #[derive(Debug, Clone, PartialEq)]

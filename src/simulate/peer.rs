@@ -235,6 +235,7 @@ impl<'a> Peer<'a> {
             ended,
             outcome,
             resumed_from: self.dial.cursor,
+            target: 0,
         });
     }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 
 use super::guard::{Ended, Order, Report};
-use super::{Escalation, REVIVALS, Server, ServerEvent, StopReport};
+use super::{Escalation, REVIVALS, Restart, Server, ServerEvent, StopReport};
 use crate::clock::Clock;
 use crate::error::Error;
 use crate::history::Elapsed;
@@ -50,6 +50,8 @@ pub(super) struct Life {
     events: mpsc::UnboundedSender<ServerEvent>,
     state: State,
     revivals: Revivals,
+    /// As of the last restart.
+    down: Duration,
 }
 
 impl Life {
@@ -68,6 +70,7 @@ impl Life {
             events,
             state: State::Down,
             revivals: Revivals::NotYet,
+            down: Duration::ZERO,
         }
     }
 
@@ -106,10 +109,7 @@ impl Life {
     }
 
     /// Obeys and watches until nobody orders any more or the guard is gone.
-    pub(super) async fn live(
-        mut self,
-        mut restarts: mpsc::UnboundedReceiver<(StopSignal, Duration)>,
-    ) {
+    pub(super) async fn live(mut self, mut restarts: mpsc::UnboundedReceiver<Restart>) {
         loop {
             let done = tokio::select! {
                 biased;
@@ -119,7 +119,7 @@ impl Life {
                     None => Err(Over),
                 },
                 order = restarts.recv() => match order {
-                    Some((signal, grace)) => self.restart(signal, grace).await,
+                    Some(restart) => self.restart(restart).await,
                     None => return,
                 },
             };
@@ -132,12 +132,13 @@ impl Life {
         }
     }
 
-    async fn restart(&mut self, signal: StopSignal, grace: Duration) -> Result<(), Over> {
+    async fn restart(&mut self, restart: Restart) -> Result<(), Over> {
         self.revivals = Revivals::Left(REVIVALS);
-        if self.state == State::Up && !self.stop(signal, grace).await? {
+        self.down = restart.down;
+        if self.state == State::Up && !self.stop(restart.signal, restart.grace).await? {
             return Ok(());
         }
-        tokio::time::sleep(self.server.down).await;
+        tokio::time::sleep(self.down).await;
         self.bring_up().await
     }
 
@@ -192,7 +193,7 @@ impl Life {
         if !self.spend_revival() {
             return Ok(());
         }
-        tokio::time::sleep(self.server.down).await;
+        tokio::time::sleep(self.down).await;
         self.bring_up().await
     }
 
@@ -236,7 +237,7 @@ impl Life {
                 Rise::Died(at, ended) => {
                     self.tell(ServerEvent::Died { at, ended });
                     if self.spend_revival() {
-                        tokio::time::sleep(self.server.down).await;
+                        tokio::time::sleep(self.down).await;
                         continue;
                     }
                 }

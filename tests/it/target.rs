@@ -109,7 +109,6 @@ impl Stage {
             place: self.place(),
             probe: self.probe(),
             ready_limit: Duration::from_secs(60),
-            down: Duration::from_millis(30),
         }
     }
 

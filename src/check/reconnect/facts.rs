@@ -26,7 +26,14 @@ pub(super) fn facts(
         outage: outage.outage,
         trigger: match outage.outage {
             0 => "none".into(),
-            _ => case.history.header.terms.trigger.name().into(),
+            _ => case
+                .history
+                .header
+                .terms
+                .outage(outage.outage)
+                .trigger
+                .name()
+                .into(),
         },
         trigger_ms: outage.trigger.map(Elapsed::millis),
         first_drop_ms: outage.waves.first().map(|w| w.first_drop.millis()),

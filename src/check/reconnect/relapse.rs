@@ -34,7 +34,7 @@ pub(super) fn relapse(case: &Case<'_>) -> Finding {
         (false, _) => (Outcome::Fail, why.join("; ")),
         (true, _) if own > 0 => (Outcome::Unknown, own_ends(case, own)),
         (true, true) => (Outcome::Pass, String::new()),
-        (true, false) => (Outcome::Unknown, case.unseen()),
+        (true, false) => (Outcome::Unknown, case.unseen(1)),
     };
     Finding {
         check: Check::Relapse,

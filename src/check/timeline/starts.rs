@@ -37,8 +37,10 @@ pub(super) fn starts(history: &History, absences: &[Absence]) -> Vec<Start> {
     triggers.sort_unstable();
     triggers.dedup_by_key(|(outage, _)| *outage);
     for (outage, trigger) in triggers {
-        let at = match history.header.terms.trigger {
-            TriggerKind::Child | TriggerKind::Command => Some(trigger),
+        let at = match history.header.terms.outage(outage).trigger {
+            TriggerKind::Child | TriggerKind::Command | TriggerKind::Cut | TriggerKind::Rolling => {
+                Some(trigger)
+            }
             TriggerKind::Wait => waves
                 .iter()
                 .filter_map(|wave| {
@@ -48,8 +50,10 @@ pub(super) fn starts(history: &History, absences: &[Absence]) -> Vec<Start> {
                 })
                 .next(),
         };
-        let cut = match history.header.terms.trigger {
-            TriggerKind::Child | TriggerKind::Command => Some(trigger),
+        let cut = match history.header.terms.outage(outage).trigger {
+            TriggerKind::Child | TriggerKind::Command | TriggerKind::Cut | TriggerKind::Rolling => {
+                Some(trigger)
+            }
             TriggerKind::Wait => None,
         };
         starts.extend(at.map(|at| Start {

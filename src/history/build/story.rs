@@ -39,6 +39,7 @@ impl Story<'_> {
             ended,
             outcome,
             resumed_from: None,
+            target: 0,
         })
     }
 
@@ -77,6 +78,7 @@ impl Story<'_> {
             ended: Elapsed::from_millis(opened),
             outcome: AttemptOutcome::Opened,
             resumed_from: from,
+            target: 0,
         })
     }
 

@@ -15,6 +15,7 @@ fn opened(at: u64, resumed_from: Option<EventIx>) -> Attempt {
         ended: Elapsed(at),
         outcome: AttemptOutcome::Opened,
         resumed_from,
+        target: 0,
     }
 }
 
@@ -160,11 +161,12 @@ fn a_header_that_claims_what_no_run_can_have_is_refused() {
     };
     assert!(!refused("whole", |_| ()));
     assert!(refused("clients", |h| h.clients = u32::MAX));
-    assert!(refused("outages", |h| h.terms.outages = u32::MAX));
+    assert!(refused("outages", |h| h.terms.outages =
+        vec![h.terms.outage(1); MAX_OUTAGES as usize + 1]));
     assert!(refused("window", |h| h.terms.peak_window =
         std::time::Duration::ZERO));
     assert!(refused("peak", |h| h.terms.max_peak = f64::NAN));
-    assert!(refused("share", |h| h.terms.share = -1.0));
+    assert!(refused("share", |h| h.terms.outages[0].share = -1.0));
 }
 
 #[test]

@@ -5,10 +5,9 @@ use std::time::Duration;
 use super::super::draft::{Draft, Given, Origin, Slot};
 use super::super::template::{OWN, TARGET, filled, holds, resumes, stranger};
 use super::super::words::Count;
-use super::super::{Server, StopSignal, Target, Trigger};
+use super::super::{Pick, Server, Target};
 use super::{nearest, or};
 use crate::error::Error;
-use crate::history::TriggerKind;
 use crate::profile::{Profile, Transport};
 use crate::server::defect::{Defect, PlantError, Planted};
 
@@ -79,9 +78,24 @@ impl Draft {
         if let Some(ready) = &draft.ready {
             self.own_url(ready, owner)?;
         }
+        let (servers, more_urls) = self.several(owner)?;
+        for url in &more_urls {
+            let given = Given {
+                value: url.clone(),
+                origin: self
+                    .target
+                    .url
+                    .as_ref()
+                    .map_or(Origin::Flag("--target"), |g| g.origin.clone()),
+            };
+            self.target_url(&given, owner, profile, &mut Vec::new())?;
+        }
         Ok(Target {
             server,
             url,
+            more_urls,
+            servers,
+            pick: or(&draft.pick, |pick| pick, Pick::default()),
             ready: draft.ready.as_ref().map(|given| given.value.clone()),
             ready_limit: self.positive(&draft.ready_limit, Duration::from_secs(30))?,
         })
@@ -204,107 +218,6 @@ impl Draft {
                 let what = format!("not an address ({error}); write scheme://host:port/path");
                 Err(self.refuse(origin, &what))
             }
-        }
-    }
-
-    pub(super) fn trigger(
-        &self,
-        owner: Owner,
-        implied: &mut Vec<String>,
-    ) -> Result<Trigger, Error> {
-        let kind = self.trigger_kind(owner, implied)?;
-        let (target, outage) = (&self.target, &self.outage);
-        if kind != TriggerKind::Child {
-            let why = "herd doesn't stop this server, it isn't herd's child";
-            self.idle(&outage.down, why)?;
-            self.idle(&target.stop_signal, why)?;
-            self.idle(&target.grace, why)?;
-        }
-        if kind != TriggerKind::Wait {
-            let why = "herd doesn't wait for somebody else's restart here";
-            self.idle(&outage.wait_limit, why)?;
-            self.idle(&outage.quiet_period, why)?;
-        }
-        Ok(match kind {
-            TriggerKind::Child => self.child(owner)?,
-            TriggerKind::Command => Trigger::Command {
-                command: match &outage.command {
-                    Some(command) => self.command(command)?.to_owned(),
-                    None => String::new(),
-                },
-                limit: self.positive(&outage.command_limit, Duration::from_secs(120))?,
-            },
-            TriggerKind::Wait => Trigger::Wait {
-                limit: self.positive(&outage.wait_limit, Duration::from_secs(600))?,
-            },
-        })
-    }
-
-    fn child(&self, owner: Owner) -> Result<Trigger, Error> {
-        let usual = match owner {
-            Owner::Embedded => StopSignal::Kill,
-            Owner::Command | Owner::Remote => StopSignal::Term,
-        };
-        let signal = or(&self.target.stop_signal, |s| s, usual);
-        if signal == StopSignal::Kill {
-            self.idle(
-                &self.target.grace,
-                "the server is stopped by KILL, which leaves none",
-            )?;
-        }
-        Ok(Trigger::Child {
-            signal,
-            grace: super::time(&self.target.grace, Duration::from_secs(10)),
-        })
-    }
-
-    fn trigger_kind(&self, owner: Owner, implied: &mut Vec<String>) -> Result<TriggerKind, Error> {
-        let (named, command) = (&self.outage.trigger, &self.outage.command);
-        let kind = match (named, command) {
-            (Some(kind), Some(command)) if kind.value != TriggerKind::Command => {
-                let why = "one restart has one cause; leave one out";
-                return Err(self.contradiction(&command.origin, &kind.origin, why));
-            }
-            (_, Some(_)) => TriggerKind::Command,
-            (Some(kind), None) => kind.value,
-            (None, None) if owner == Owner::Remote => {
-                implied.push(
-                    "no --restart-cmd: herd waits for somebody to restart the server (--wait)"
-                        .into(),
-                );
-                TriggerKind::Wait
-            }
-            (None, None) => TriggerKind::Child,
-        };
-        let origin = match (named, command) {
-            (Some(Given { origin, .. }), _) | (None, Some(Given { origin, .. })) => origin,
-            (None, None) => return Ok(kind),
-        };
-        match (kind, owner) {
-            (TriggerKind::Child, Owner::Remote) => Err(self.refuse(
-                origin,
-                "herd can only restart a server that it started; use --server-cmd, or \"command\" or \"wait\"",
-            )),
-            (TriggerKind::Command, _) if command.is_none() => {
-                Err(self.refuse(origin, "no command is given; set outage.command (--restart-cmd)"))
-            }
-            (TriggerKind::Command | TriggerKind::Wait, Owner::Embedded | Owner::Command) => {
-                Err(self.not_ours(origin))
-            }
-            _ => Ok(kind),
-        }
-    }
-
-    fn not_ours(&self, origin: &Origin) -> Error {
-        match &self.target.server_cmd {
-            Some(command) => {
-                let why = "herd restarts the server that it starts; leave one out";
-                self.contradiction(origin, &command.origin, why)
-            }
-            None => self.refuse(
-                origin,
-                "herd restarts its own server itself; this is for somebody else's, so name it with --target",
-            ),
         }
     }
 

@@ -83,6 +83,7 @@ fn push(client: &mut Client, dialled: Dialled) {
         ended: dialled.ended,
         outcome,
         resumed_from: None,
+        target: 0,
     }));
 }
 

@@ -36,6 +36,9 @@ pub(crate) fn scenario(address: SocketAddr) -> Scenario {
         target: Target {
             server: Server::Remote,
             url: format!("ws://{address}/live?after={{after}}"),
+            more_urls: vec![],
+            servers: 1,
+            pick: Default::default(),
             ready: None,
             ready_limit: PATIENCE,
         },
@@ -60,13 +63,19 @@ pub(crate) fn scenario(address: SocketAddr) -> Scenario {
             mix: retries(0),
             source: PolicySource::Named,
         },
-        outage: Outage {
+        heartbeat: None,
+        reload: None,
+        outages: vec![Outage {
             trigger: Trigger::Wait { limit: PATIENCE },
             count: 1,
             down: Duration::ZERO,
+            falls: 1,
+            up: Duration::ZERO,
+            share: 1.0,
+            refresh: None,
             steady: Duration::ZERO,
             quiet_period: Duration::ZERO,
-        },
+        }],
         publish: Publish {
             via: Via::Observe,
             rate: 1.0,
@@ -84,6 +93,8 @@ pub(crate) fn scenario(address: SocketAddr) -> Scenario {
             settle: Duration::from_secs(1),
             reconnect_limit: None,
             max_recovery: None,
+            max_staleness: None,
+            dedupe: vec![],
         },
         output: Output {
             dir: None,

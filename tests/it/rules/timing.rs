@@ -202,7 +202,7 @@ fn rule_2_a_peak_of_nobody_is_unknown() {
 fn rule_3_each_wave_is_judged_by_itself() {
     let pods = |within: u64| {
         let history = Builder::new(100)
-            .terms(|t| t.trigger = TriggerKind::Command)
+            .terms(|t| t.outages[0].trigger = TriggerKind::Command)
             .mark(TRIGGER, Mark::Trigger { outage: 1 })
             .each(move |k, s| {
                 let pod = TRIGGER + 10 + 30_000 * u64::from(k % 5);
@@ -222,7 +222,7 @@ fn rule_3_each_wave_is_judged_by_itself() {
 #[test]
 fn rule_3_a_wave_that_no_trigger_caused_is_a_relapse() {
     let again = |kind: TriggerKind, dropped: u32, ms: u64| {
-        let clients = spread(100, 9_000).terms(|t| t.trigger = kind);
+        let clients = spread(100, 9_000).terms(|t| t.outages[0].trigger = kind);
         let clients = clients.each(move |k, s| {
             if k <= dropped {
                 s.dropped(ms).resume(ms + 60 * u64::from(k), 1);
@@ -242,7 +242,7 @@ fn rule_3_a_wave_that_no_trigger_caused_is_a_relapse() {
 fn rule_3_waiting_an_outage_begins_with_the_first_wave_that_counts() {
     let history = |again: u32| {
         let clients = Builder::new(100)
-            .terms(|t| t.trigger = TriggerKind::Wait)
+            .terms(|t| t.outages[0].trigger = TriggerKind::Wait)
             .mark(1_000, Mark::Trigger { outage: 1 })
             .each(move |k, s| {
                 s.open(10);

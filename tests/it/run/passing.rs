@@ -162,8 +162,8 @@ pub(super) fn simulated(scenario: &Scenario) -> BTreeMap<(u32, u32, u32), u64> {
     let history = simulate::run(&simulate::Setup {
         mix: scenario.policy.mix.clone(),
         ramp: scenario.connect.ramp,
-        steady: scenario.outage.steady,
-        down: scenario.outage.down,
+        steady: scenario.outage(1).steady,
+        down: scenario.outage(1).down,
         ..simulate::Setup::new(scenario.clients, scenario.seed)
     });
     let mut delays = BTreeMap::new();

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use herd::scenario::StopSignal;
 use herd::target::guard::Ended;
-use herd::target::{Escalation, REVIVALS, ServerEvent, Supervised};
+use herd::target::{Escalation, REVIVALS, Restart, ServerEvent, Supervised};
 use tokio::sync::mpsc::UnboundedReceiver;
 
 use super::{Stage, UP, clock, is_alive, kill, number, until};
@@ -15,6 +15,7 @@ const DAEMON: &str =
 while ! [ -e daemon ]; do sleep 0.01; done";
 
 const GRACE: Duration = Duration::from_secs(60);
+const DOWN: Duration = Duration::from_millis(30);
 
 async fn next(events: &mut UnboundedReceiver<ServerEvent>) -> ServerEvent {
     tokio::time::timeout(Duration::from_secs(60), events.recv())
@@ -81,7 +82,11 @@ async fn a_stop_that_is_obeyed_is_no_escalation_and_a_restart_follows() {
     let (server, mut events) = Supervised::start(stage.server(UP), clock).await.unwrap();
     let first = stage.pid().await;
     assert_eq!(i32::try_from(server.pid()), Ok(first));
-    server.restart(StopSignal::Term, GRACE);
+    server.restart(Restart {
+        signal: StopSignal::Term,
+        grace: GRACE,
+        down: DOWN,
+    });
     let ServerEvent::Stopped(stop) = next(&mut events).await else {
         panic!("stopped first");
     };
@@ -108,7 +113,11 @@ async fn a_server_that_ignores_sigterm_is_killed_after_the_grace() {
         .await
         .unwrap();
     let grace = Duration::from_millis(80);
-    server.restart(StopSignal::Term, grace);
+    server.restart(Restart {
+        signal: StopSignal::Term,
+        grace: grace,
+        down: DOWN,
+    });
     let ServerEvent::Stopped(stop) = next(&mut events).await else {
         panic!("stopped");
     };
@@ -129,7 +138,11 @@ async fn a_stop_waits_for_the_whole_group() {
     let (server, mut events) = Supervised::start(stage.server(script), clock())
         .await
         .unwrap();
-    server.restart(StopSignal::Term, GRACE);
+    server.restart(Restart {
+        signal: StopSignal::Term,
+        grace: GRACE,
+        down: DOWN,
+    });
     let ServerEvent::Stopped(stop) = next(&mut events).await else {
         panic!("stopped");
     };
@@ -194,7 +207,11 @@ async fn what_left_the_group_lives_through_restarts_and_dies_at_the_end() {
         .await
         .unwrap();
     let daemon = number(&stage.path("daemon")).unwrap();
-    server.restart(StopSignal::Kill, GRACE);
+    server.restart(Restart {
+        signal: StopSignal::Kill,
+        grace: GRACE,
+        down: DOWN,
+    });
     while !matches!(next(&mut events).await, ServerEvent::Ready { .. }) {}
     assert!(is_alive(daemon));
     server.end().await;
@@ -225,7 +242,11 @@ async fn a_death_before_any_restart_is_told_and_final() {
 async fn after_a_restart_the_dead_are_revived_three_times() {
     let stage = Stage::new();
     let (server, mut events) = Supervised::start(stage.server(UP), clock()).await.unwrap();
-    server.restart(StopSignal::Kill, GRACE);
+    server.restart(Restart {
+        signal: StopSignal::Kill,
+        grace: GRACE,
+        down: DOWN,
+    });
     for deaths in 0..=REVIVALS {
         let mut running = 0;
         loop {
@@ -252,7 +273,11 @@ async fn a_server_that_dies_while_it_starts_again_is_revived_too() {
     let (server, mut events) = Supervised::start(stage.server(&script), clock())
         .await
         .unwrap();
-    server.restart(StopSignal::Kill, GRACE);
+    server.restart(Restart {
+        signal: StopSignal::Kill,
+        grace: GRACE,
+        down: DOWN,
+    });
     let mut told = Vec::new();
     loop {
         let event = next(&mut events).await;

@@ -6,8 +6,8 @@ use herd::clock::Clock;
 use herd::error::Error;
 use herd::history::{Elapsed, Mark};
 use herd::scenario::StopSignal;
-use herd::target::Supervised;
-use herd::trigger::{By, Remote, Step, Trigger};
+use herd::target::{Restart, Supervised};
+use herd::trigger::{By, Pull, Remote, Step, Trigger};
 use tokio::sync::watch;
 
 use super::{Stage, UP, clock, is_alive, kill, number};
@@ -55,15 +55,22 @@ fn names(marks: &[(Elapsed, Mark)]) -> Vec<String> {
         .collect()
 }
 
-fn remote(stage: &Stage, by: By, clock: Clock) -> (Trigger, watch::Sender<Option<Elapsed>>) {
+fn remote(stage: &Stage, clock: Clock) -> (Trigger, watch::Sender<Option<Elapsed>>) {
     let (dropped, mostly_dropped) = watch::channel(None);
     let remote = Remote {
-        by,
         probe: stage.probe(),
         ready_limit: Duration::from_millis(400),
         mostly_dropped,
     };
     (Trigger::remote(remote, clock), dropped)
+}
+
+fn restart(signal: StopSignal, grace: Duration) -> Pull {
+    Pull::Restart(Restart {
+        signal,
+        grace,
+        down: Duration::from_millis(30),
+    })
 }
 
 fn command(stage: &Stage, script: &str) -> By {
@@ -96,9 +103,9 @@ async fn a_child_is_restarted_twice_and_an_escalation_is_told() {
         .await
         .unwrap();
     let grace = Duration::from_millis(50);
-    let mut trigger = Trigger::child(server, events, StopSignal::Term, grace, clock);
+    let mut trigger = Trigger::child(server, events, clock);
     for outage in 1..=2 {
-        trigger.pull(outage);
+        trigger.pull(outage, restart(StopSignal::Term, grace));
         let (told, end) = marks(&mut trigger).await;
         assert!(end.is_none(), "{end:?}");
         let expected = [
@@ -124,8 +131,8 @@ async fn a_child_that_dies_again_is_told_and_its_second_return_is_a_note() {
     let clock = clock();
     let (server, events) = Supervised::start(stage.server(UP), clock).await.unwrap();
     let grace = Duration::from_secs(10);
-    let mut trigger = Trigger::child(server, events, StopSignal::Kill, grace, clock);
-    trigger.pull(1);
+    let mut trigger = Trigger::child(server, events, clock);
+    trigger.pull(1, restart(StopSignal::Kill, grace));
     marks(&mut trigger).await;
     kill(stage.pid().await);
     let mut told = Vec::new();
@@ -144,8 +151,9 @@ async fn a_command_restarts_and_what_it_leaves_running_stays() {
     let mut old = others_server(&stage).await;
     let script = "kill -9 $(cat pid); rm pid; sleep 0.1; \
         sleep 1000 & echo $! > left; cp left pid";
-    let (mut trigger, _dropped) = remote(&stage, command(&stage, script), clock());
-    trigger.pull(1);
+    let (mut trigger, _dropped) = remote(&stage, clock());
+    let by = Pull::Others(command(&stage, script));
+    trigger.pull(1, by);
     let reaped = tokio::spawn(async move { old.wait().await });
     let (told, end) = marks(&mut trigger).await;
     assert!(end.is_none(), "{end:?}");
@@ -162,8 +170,9 @@ async fn a_command_that_fails_is_broken_and_quoted() {
     let stage = Stage::new();
     let _server = others_server(&stage).await;
     let by = command(&stage, "echo no such unit >&2; exit 5");
-    let (mut trigger, _dropped) = remote(&stage, by, clock());
-    trigger.pull(1);
+    let (mut trigger, _dropped) = remote(&stage, clock());
+    let by = Pull::Others(by);
+    trigger.pull(1, by);
     let (_, end) = marks(&mut trigger).await;
     let Some(Step::Broken(Error::Broken(why))) = end else {
         panic!("{end:?}");
@@ -183,8 +192,9 @@ async fn a_command_that_hangs_is_killed_with_its_group_and_broken() {
         limit: Duration::from_millis(300),
         place: stage.place(),
     };
-    let (mut trigger, _dropped) = remote(&stage, by, clock());
-    trigger.pull(1);
+    let (mut trigger, _dropped) = remote(&stage, clock());
+    let by = Pull::Others(by);
+    trigger.pull(1, by);
     let (_, end) = marks(&mut trigger).await;
     let Some(Step::Broken(Error::Broken(why))) = end else {
         panic!("{end:?}");
@@ -200,8 +210,9 @@ async fn a_command_that_works_on_tells_when_it_has_ended() {
     let mut old = others_server(&stage).await;
     let script = "kill -9 $(cat pid); rm pid; sleep 0.1; sleep 1000 & echo $! > left; cp left pid; \
         until [ -e go ]; do sleep 0.02; done; touch ended";
-    let (mut trigger, _dropped) = remote(&stage, command(&stage, script), clock());
-    trigger.pull(1);
+    let (mut trigger, _dropped) = remote(&stage, clock());
+    let by = Pull::Others(command(&stage, script));
+    trigger.pull(1, by);
     let reaped = tokio::spawn(async move { old.wait().await });
     let (told, _) = marks(&mut trigger).await;
     assert_eq!(names(&told), ["trigger 1", "gone 1", "ready 1"]);
@@ -218,8 +229,9 @@ async fn a_command_that_works_on_tells_when_it_has_ended() {
 async fn a_command_that_restarts_nothing_is_no_restart() {
     let stage = Stage::new();
     let _server = others_server(&stage).await;
-    let (mut trigger, _dropped) = remote(&stage, command(&stage, "true"), clock());
-    trigger.pull(1);
+    let (mut trigger, _dropped) = remote(&stage, clock());
+    let by = Pull::Others(command(&stage, "true"));
+    trigger.pull(1, by);
     let (told, end) = marks(&mut trigger).await;
     assert_eq!(names(&told), ["trigger 1"]);
     assert!(matches!(end, Some(Step::NoRestart { .. })), "{end:?}");
@@ -230,8 +242,9 @@ async fn a_target_that_never_returns_is_never_ready() {
     let stage = Stage::new();
     let mut server = others_server(&stage).await;
     let limit = Duration::from_secs(60);
-    let (mut trigger, _dropped) = remote(&stage, By::Others { limit }, clock());
-    trigger.pull(1);
+    let (mut trigger, _dropped) = remote(&stage, clock());
+    let by = Pull::Others(By::Others { limit });
+    trigger.pull(1, by);
     server.kill().await.unwrap();
     let (told, end) = marks(&mut trigger).await;
     assert_eq!(names(&told), ["trigger 1", "gone 1"]);
@@ -243,8 +256,9 @@ async fn waiting_ends_at_its_limit() {
     let stage = Stage::new();
     let _server = others_server(&stage).await;
     let limit = Duration::from_millis(150);
-    let (mut trigger, _dropped) = remote(&stage, By::Others { limit }, clock());
-    trigger.pull(1);
+    let (mut trigger, _dropped) = remote(&stage, clock());
+    let by = Pull::Others(By::Others { limit });
+    trigger.pull(1, by);
     let (told, end) = marks(&mut trigger).await;
     assert_eq!(names(&told), ["trigger 1"]);
     assert!(matches!(end, Some(Step::NoRestart { .. })), "{end:?}");
@@ -256,8 +270,9 @@ async fn dropped_clients_tell_of_a_restart_that_the_probe_did_not_see() {
     let _server = others_server(&stage).await;
     let clock = clock();
     let limit = Duration::from_secs(60);
-    let (mut trigger, dropped) = remote(&stage, By::Others { limit }, clock);
-    trigger.pull(1);
+    let (mut trigger, dropped) = remote(&stage, clock);
+    let by = Pull::Others(By::Others { limit });
+    trigger.pull(1, by);
     let at = clock.now();
     dropped.send_replace(Some(at));
     let (told, end) = marks(&mut trigger).await;

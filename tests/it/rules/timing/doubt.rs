@@ -46,7 +46,7 @@ fn rule_4_a_server_that_is_back_at_once_leaves_the_limit_out_of_reach() {
 fn rule_5_an_outage_that_hits_too_few_proves_nothing() {
     let hit = |dropped: u32, share: f64| {
         let clients = Builder::new(100)
-            .terms(|t| t.share = share)
+            .terms(|t| t.outages[0].share = share)
             .outage(1, TRIGGER, READY)
             .each(move |k, s| {
                 s.open(100);
@@ -211,6 +211,7 @@ fn rule_7_the_limits_of_herds_own_lag() {
                         ended: Elapsed::from_millis(40_000 + lag),
                         outcome: AttemptOutcome::Aborted,
                         resumed_from: None,
+                        target: 0,
                     });
                 }
             })
@@ -277,7 +278,7 @@ fn a_trigger_that_nobody_felt_is_unknown_and_says_where_to_look() {
                 s.open(100);
             })
             .end(60_000);
-        history.header.terms.trigger = trigger;
+        history.header.terms.outages[0].trigger = trigger;
         let finding = found(&history, Check::ReconnectSpread);
         assert_eq!(finding.outcome, Unknown, "{finding:?}");
         assert!(finding.why.contains(said), "{finding:?}");
@@ -301,7 +302,7 @@ fn rule_23_before_the_first_trigger_nothing_is_judged() {
             })
             .mark(30_000, Mark::End(end))
             .cut(30_000);
-        history.header.terms.trigger = TriggerKind::Wait;
+        history.header.terms.outages[0].trigger = TriggerKind::Wait;
         for check in [
             Check::ReconnectSpread,
             Check::Peak,
@@ -327,7 +328,9 @@ fn house_rule_4_an_outage_that_nobody_noticed_is_unknown() {
     assert_eq!(outcome(&history, Check::ReconnectSpread), Unknown);
     assert_eq!(outcome(&history, Check::Relapse), Unknown);
     // Of two outages asked for, only one came.
-    let one = spread(100, 9_000).terms(|t| t.outages = 2).end(60_000);
+    let one = spread(100, 9_000)
+        .terms(|t| t.outages = vec![t.outage(1); 2])
+        .end(60_000);
     let spreads: Vec<_> = judge(&one)
         .findings
         .into_iter()

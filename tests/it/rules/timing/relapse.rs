@@ -16,7 +16,7 @@ fn rolled(kind: TriggerKind, luck: u64) -> History {
         (mixed ^ (mixed >> 29)).wrapping_mul(0xbf58_476d_1ce4_e5b9) >> 33
     };
     Builder::new(50)
-        .terms(|t| t.trigger = kind)
+        .terms(|t| t.outages[0].trigger = kind)
         .mark(TRIGGER, Mark::Trigger { outage: 1 })
         .each(|k, s| {
             s.open(1);
@@ -46,7 +46,7 @@ fn rule_3_pods_rolled_one_by_one_are_no_relapse_though_clients_drop_twice() {
 fn rule_3_a_whole_server_that_falls_over_again_is_a_relapse_whoever_restarts_it() {
     for kind in [TriggerKind::Command, TriggerKind::Wait] {
         let again = spread(50, 9_000)
-            .terms(|t| t.trigger = kind)
+            .terms(|t| t.outages[0].trigger = kind)
             .each(|k, s| {
                 s.dropped(40_000).resume(41_000 + 150 * u64::from(k), 2);
             })
