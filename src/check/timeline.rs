@@ -52,16 +52,36 @@ pub struct OutageSpan {
     pub never_ready: bool,
     /// When the next outage begins, or the history ends.
     pub until: Elapsed,
+    /// Its falls, in order: at least one where it was triggered.
+    pub falls: Vec<FallSpan>,
     /// Its waves, in order.
     pub waves: Vec<WaveSpan>,
 }
 
+/// One time that a server was stopped, or the network was taken away.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FallSpan {
+    /// From 1 within its outage.
+    pub fall: u32,
+    /// Which target, from 0; none = all of them.
+    pub target: Option<u16>,
+    /// When it began.
+    pub at: Elapsed,
+    /// When the server was gone.
+    pub gone: Option<Elapsed>,
+    /// When it was ready again.
+    pub ready: Option<Elapsed>,
+}
+
 impl OutageSpan {
-    /// Whether what drops at this instant is still the doing of a supervised server's stop. Until it is gone, it is being
-    /// stopped.
-    fn stopping(&self, drop: Elapsed) -> bool {
-        let over = self.ready.or(self.gone);
-        over.is_none_or(|over| drop <= over + PAUSE)
+    /// Whether what drops at this instant is still the doing of one of herd's own falls. Until a server is gone, it is being
+    /// stopped; whom a cut leaves in silence finds out `silence` later.
+    fn stopping(&self, drop: Elapsed, silence: Duration) -> bool {
+        let caused = |fall: &FallSpan| {
+            let over = fall.ready.or(fall.gone);
+            fall.at <= drop && over.is_none_or(|over| drop <= over + silence + PAUSE)
+        };
+        self.falls.iter().any(caused)
     }
 }
 
@@ -186,7 +206,14 @@ impl Timeline {
             ready: ready(Elapsed::ZERO),
             never_ready: mark(never_ready_of, Elapsed::ZERO).is_some(),
             until,
+            falls: falls(history, start),
             waves: Vec::new(),
+        };
+        let terms = &history.header.terms;
+        let silence = match terms.outage(start.outage).trigger {
+            // A tenth more for timers that are late.
+            TriggerKind::Cut => terms.silence.unwrap_or_default().mul_f64(1.1),
+            _ => Duration::ZERO,
         };
         let died = history
             .marks
@@ -202,7 +229,7 @@ impl Timeline {
             let triggered = match history.header.terms.outage(start.outage).trigger {
                 _ if start.outage == 0 => false,
                 TriggerKind::Child | TriggerKind::Cut | TriggerKind::Rolling => {
-                    outage.stopping(first_drop)
+                    outage.stopping(first_drop, silence)
                 }
                 TriggerKind::Command | TriggerKind::Wait => {
                     !before.fell_again(&clients, history.clients.len(), died)
@@ -245,6 +272,45 @@ pub fn dials<'a>(client: &'a Client, row: &Return) -> &'a [Attempt] {
 pub fn client(history: &History, id: ClientId) -> Option<(usize, &Client)> {
     let index = history.place(id)?;
     Some((index, &history.clients[index]))
+}
+
+/// The falls of an outage. A history that tells of none has one, which is all of it.
+fn falls(history: &History, start: Start) -> Vec<FallSpan> {
+    let Some(trigger) = start.trigger else {
+        return Vec::new();
+    };
+    let told = history.marks.iter().filter_map(|(at, mark)| match mark {
+        Mark::Fall {
+            outage,
+            fall,
+            target,
+        } if *outage == start.outage => Some((*at, *fall, *target)),
+        _ => None,
+    });
+    let mut begun: Vec<_> = told.collect();
+    begun.sort_unstable();
+    begun.dedup_by_key(|(_, fall, _)| *fall);
+    if begun.is_empty() {
+        begun.push((trigger, 1, None));
+    }
+    let first = |of: fn(&Mark) -> Option<u32>, from: Elapsed, to: Elapsed| {
+        let found = history.marks.iter().filter_map(|(at, mark)| {
+            (of(mark) == Some(start.outage) && (from..to).contains(at)).then_some(*at)
+        });
+        found.min()
+    };
+    let span = |(place, (at, fall, target)): (usize, &(Elapsed, u32, Option<u16>))| {
+        let next = begun.get(place + 1);
+        let to = next.map_or(Elapsed(u64::MAX), |(at, ..)| *at);
+        FallSpan {
+            fall: *fall,
+            target: *target,
+            at: *at,
+            gone: first(gone_of, *at, to),
+            ready: first(ready_of, *at, to),
+        }
+    };
+    begun.iter().enumerate().map(span).collect()
 }
 
 fn ready_of(mark: &Mark) -> Option<u32> {

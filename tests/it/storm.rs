@@ -8,7 +8,7 @@ use std::time::Duration;
 use herd::backoff::{Mix, presets};
 use herd::check::{self, Check, Outcome};
 use herd::history::build;
-use herd::history::{History, Source, Terms};
+use herd::history::{History, OutageTerms, Source, Terms, TriggerKind};
 use herd::simulate::advise;
 use herd::simulate::storm::{CUT, Limits, Storm, record};
 
@@ -26,7 +26,7 @@ fn recorded(storm: &Storm) -> History {
         policy: serde_json::to_string(&storm.mix).expect("plain data"),
         policy_name: storm.mix.name(),
         source: Source::Nobody,
-        outages: storm.outages,
+        outages: vec![OutageTerms::plain(TriggerKind::Child); storm.outages as usize],
         ..header.terms
     };
     let (history, _) = record::history(storm, header).expect("few dials");
