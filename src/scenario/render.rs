@@ -34,7 +34,16 @@ impl Scenario {
         connect(&mut page, &self.connect);
         client(&mut page, self);
         policy::table(&mut page, &self.policy);
-        self.outages.iter().for_each(|it| outage(&mut page, it));
+        match &self.outages[..] {
+            [one] => {
+                page.table("outage");
+                outage(&mut page, one);
+            }
+            several => several.iter().for_each(|it| {
+                page.table("[outage]");
+                outage(&mut page, it);
+            }),
+        }
         publish(&mut page, &self.publish, &self.target.server);
         checks(&mut page, &self.checks);
         output(&mut page, &self.output);
@@ -283,7 +292,6 @@ fn client(page: &mut Page, scenario: &Scenario) {
 }
 
 fn outage(page: &mut Page, outage: &Outage) {
-    page.0 += "\n[[outage]]\n";
     page.put("trigger", outage.trigger.kind().name());
     match &outage.trigger {
         Trigger::Child { .. } => {}

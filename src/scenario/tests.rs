@@ -1,5 +1,6 @@
 //! What a file comes to, and what is refused: each row is a rule.
 
+mod outages;
 mod profiles;
 
 use std::collections::BTreeSet;
@@ -316,7 +317,7 @@ fn every_refusal_names_line_and_key_and_what_would_be_right() {
         "[client]\nbackoff = \"phoenix\"",
         "[client.backoff]\nkind = \"zigzag\"",
         "[client.backoff]\npreset = \"immediate\"\ndelay = \"0s\"",
-        "[outage]\ntrigger = \"cut\"",
+        "[outage]\ntrigger = \"quake\"",
         "[outage]\ntrigger = \"wait\"",
         "[outage]\ncommand = \"restart\"",
         "[outage]\noutages = 0",
@@ -410,7 +411,7 @@ fn every_refusal_names_line_and_key_and_what_would_be_right() {
     deploy.toml:2: client.backoff: invalid type: string "phoenix", expected the table client.backoff, such as preset = "phoenix" in it
     deploy.toml:2: client.backoff.kind: unknown variant `zigzag`, expected one of `exponential`, `fixed`, `table`, `logarithmic`, `poll`
     deploy.toml:3: client.backoff.delay: a delay behind the first ones is 1 ms to a year; for none at all use the preset immediate
-    deploy.toml:2: outage.trigger: unknown variant `cut`, expected one of `child`, `command`, `wait`
+    deploy.toml:2: outage.trigger: unknown variant `quake`, expected one of `child`, `command`, `wait`, `cut`, `rolling`
     deploy.toml:2: outage.trigger: herd restarts its own server itself; this is for somebody else's, so name it with --target
     deploy.toml:2: outage.command: herd restarts its own server itself; this is for somebody else's, so name it with --target
     deploy.toml:2: outage.outages: 0 is out of range; use 1 to 10000

@@ -358,6 +358,12 @@ impl Draft {
             let (scheme, _) = url.split_once("://").unwrap_or_default();
             scheme.to_ascii_lowercase()
         };
+        if value.iter().any(|url| scheme(url).is_empty()) {
+            return Err(self.refuse(
+                origin,
+                "not an address: write each like ws://host:port/path",
+            ));
+        }
         if let Some(other) = value.iter().find(|url| scheme(url) != scheme(&value[0])) {
             let what = format!(
                 "the targets' schemes differ ({} and {}); all clients speak alike, so use one",
