@@ -176,8 +176,8 @@ pub(super) struct ConnectArgs {
     /// The first connects are spread evenly over this [default: 2s]
     #[arg(long, value_name = "DURATION", value_parser = word::<Time>)]
     ramp: Option<Time>,
-    /// From ping to ping, and how long an answer may take, such as 25s/20s [default: as the profile says]
-    #[arg(long, value_name = "INTERVAL/TIMEOUT", value_parser = word::<Form<Heartbeat>>)]
+    /// From ping to ping / how long an answer may take, such as 25s/20s [default: as the profile says]
+    #[arg(long, value_name = "TIME", value_parser = word::<Form<Heartbeat>>)]
     heartbeat: Option<Form<Heartbeat>>,
 }
 
