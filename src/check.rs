@@ -9,10 +9,12 @@ pub mod chance;
 pub mod delivery;
 pub mod facts;
 pub mod generator;
+pub mod health;
 pub mod opening;
 pub mod reconnect;
+pub mod renewal;
 pub mod timeline;
-mod words;
+pub(crate) mod words;
 
 use std::fmt;
 
@@ -24,6 +26,7 @@ pub use facts::{
 };
 
 use crate::history::{ClientId, Elapsed, History, Seq, Source};
+pub use renewal::{RefreshFacts, ReloadFacts};
 use timeline::Timeline;
 
 /// What a question came to. The order is the order of precedence, written here and nowhere else: merging is `max`.
@@ -275,6 +278,10 @@ pub struct Verdict {
     pub returns: Vec<Return>,
     /// For each client of the history, for each of its sessions.
     pub sessions: Vec<Vec<SessionFacts>>,
+    /// What each server used, as far as somebody looked.
+    pub health: Vec<health::HealthFacts>,
+    /// Servers that ended although nobody asked them to.
+    pub deaths: Vec<health::Death>,
 }
 
 /// How many offending pairs a verdict names.
@@ -294,6 +301,14 @@ pub fn judge(history: &History) -> Verdict {
     };
     let reconnect = reconnect::assess(history, &timeline, &delivery, late);
 
+    let mut outages = reconnect.outages;
+    let renewals = renewal::refreshes(history, &timeline);
+    let renewals = renewals
+        .into_iter()
+        .zip(renewal::reloads(history, &timeline));
+    for (facts, (refresh, reload)) in outages.iter_mut().zip(renewals) {
+        (facts.refresh, facts.reload) = (refresh, reload);
+    }
     let mut findings = reconnect.findings;
     findings.extend(delivery.findings);
     if !simulated {
@@ -329,12 +344,14 @@ pub fn judge(history: &History) -> Verdict {
             .max()
             .unwrap_or(Outcome::Unknown),
         findings,
-        outages: reconnect.outages,
+        outages,
         delivery: delivery.facts,
         publications: delivery.publications,
         generator: generator.facts,
         offenders,
         sessions: sessions.collect(),
+        health: health::facts(history),
+        deaths: health::deaths(history),
         returns: timeline.returns,
     }
 }

@@ -12,6 +12,8 @@ pub(crate) mod hide;
 mod look;
 pub mod machine;
 pub mod numbers;
+mod refresh;
+mod reload;
 mod session;
 pub mod table;
 
@@ -20,10 +22,11 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use self::dial::{Due, Stamps};
+use self::handle::Order;
 use self::machine::{Action, Dial, Input, Machine};
 use self::table::{Cursor, Guess};
 use crate::backoff::{Backoff, Ending, Then, rules};
-use crate::history::{Attempt, AttemptOutcome, Elapsed, Event};
+use crate::history::{Attempt, AttemptOutcome, Elapsed, Event, Memory};
 use crate::profile::{Fate, Talk};
 use crate::transport::Opened;
 
@@ -48,10 +51,21 @@ pub async fn live(crew: Arc<Crew>, handle: Arc<Handle>, from: Elapsed) {
     client.run(from + crew.plan.first_due(handle.id())).await;
 }
 
+/// What a dial came to.
+enum Dialled {
+    Open(Opened),
+    /// When it was over, and how.
+    Failed(Elapsed, AttemptOutcome),
+    /// The run is over.
+    Stopped,
+    /// The client is to start anew.
+    Refreshed(Memory),
+}
+
 /// One client's task.
 struct Client<'a> {
-    crew: &'a Crew,
-    handle: &'a Handle,
+    crew: &'a Arc<Crew>,
+    handle: &'a Arc<Handle>,
     machine: Machine,
     policy: &'a Backoff,
     /// What it says, and what it keeps of the server's words.
@@ -74,9 +88,10 @@ impl Client<'_> {
             .on(self.now(), Input::Start { due }, self.policy);
         while let Action::Dial(dial) = action {
             let next = match self.dial(dial).await {
-                Some(Ok(opened)) => self.session(opened).await,
-                Some(Err((at, outcome))) => Some(self.failed(at, &outcome)),
-                None => None,
+                Dialled::Open(opened) => self.session(opened).await,
+                Dialled::Failed(at, outcome) => Some(self.failed(at, &outcome)),
+                Dialled::Refreshed(memory) => Some(self.refresh(self.now(), memory)),
+                Dialled::Stopped => None,
             };
             match next {
                 Some(next) => action = next,
@@ -89,8 +104,8 @@ impl Client<'_> {
         }
     }
 
-    /// Dials and records the attempt; none = stopped. An error tells when the attempt was over, and how.
-    async fn dial(&mut self, dial: Dial) -> Option<Result<Opened, (Elapsed, AttemptOutcome)>> {
+    /// Dials and records the attempt. One that an order ended before it was begun is none.
+    async fn dial(&mut self, dial: Dial) -> Dialled {
         self.resumed = dial.cursor.map(|event| self.crew.table.get(event));
         let cursor = self.resumed.as_ref().and_then(|event| event.id.as_deref());
         let call = self
@@ -98,6 +113,7 @@ impl Client<'_> {
             .plan
             .call(self.handle.id(), cursor, self.talk.named());
         let mut stamps = Stamps::default();
+        let mut ordered = None;
         let result = {
             let dialler = &self.crew.dialler;
             // Boxed: while the connection is open, which is nearly always, it costs nothing.
@@ -110,15 +126,22 @@ impl Client<'_> {
             let mut dialling = Box::pin(dialling);
             tokio::select! {
                 biased;
-                _ = poll_fn(|cx| self.handle.poll_order(cx, 0)) => Err(AttemptOutcome::Aborted),
+                order = poll_fn(|cx| self.handle.poll_order(cx, 0)) => {
+                    ordered = Some(order);
+                    Err(AttemptOutcome::Aborted)
+                }
                 result = &mut dialling => result,
             }
         };
         let result = result.map_err(|outcome| hide::outcome(outcome, |text| self.hidden(text)));
-        let stopped = matches!(result, Err(AttemptOutcome::Aborted));
-        if stopped && stamps.dialled.is_none() {
-            return None;
-        }
+        let obeyed = ordered.map(|order| match order {
+            Order::Refresh(memory) => Dialled::Refreshed(memory),
+            Order::Stop | Order::HalfOpen => Dialled::Stopped,
+        });
+        let obeyed = match obeyed {
+            Some(obeyed) if stamps.dialled.is_none() => return obeyed,
+            obeyed => obeyed,
+        };
         let ended = self.now();
         let outcome = result
             .as_ref()
@@ -138,7 +161,10 @@ impl Client<'_> {
             self.machine
                 .on(ended, Input::RetryAfter { delay }, self.policy);
         }
-        (!stopped).then(|| result.map_err(|outcome| (ended, outcome)))
+        obeyed.unwrap_or_else(|| match result {
+            Ok(opened) => Dialled::Open(opened),
+            Err(outcome) => Dialled::Failed(ended, outcome),
+        })
     }
 
     /// What comes of a dial that ended otherwise than open: the protocol may have its own mind about a status.

@@ -3,6 +3,7 @@
 
 mod auth;
 mod columns;
+mod reload;
 
 use std::borrow::Cow;
 use std::net::{IpAddr, Ipv4Addr};
@@ -52,6 +53,8 @@ pub struct Plan {
     columns: Columns,
     sources: Sources,
     port: Option<u16>,
+    /// Where the full state is.
+    reload: Option<Url>,
 }
 
 /// Where clients dial from.
@@ -103,6 +106,7 @@ impl Plan {
             columns: own_columns(scenario, &profile)?,
             sources: Sources::Any,
             port,
+            reload: reload::address(scenario.reload.as_deref(), port)?,
             profile: Arc::new(profile),
         };
         let url = plan.call(ClientId(1), None, &[]).map_err(Error::Usage)?.url;

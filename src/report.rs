@@ -19,6 +19,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use crate::check::health::{Death, HealthFacts};
 use crate::check::{
     DeliveryFacts, Finding, GeneratorFacts, OutageFacts, Outcome, PublicationFacts, Verdict,
 };
@@ -63,7 +64,7 @@ impl Format {
         match self {
             Self::Json => "summary.json: the verdict and its numbers",
             Self::Csv => {
-                "attempts, sessions, reconnects, receipts and publications, one row each, in microseconds"
+                "attempts, sessions, reconnects, receipts, publications, reloads and health, one row each, in microseconds"
             }
             Self::Hdr => {
                 "reconnect, connect and delivery times as .hgrm and .hlog for HdrHistogram tools"
@@ -137,6 +138,12 @@ pub struct Summary {
     /// The words with which the server declined sessions or refused resumes, the commonest first, at most 10.
     #[serde(default)]
     pub declined: Vec<Declined>,
+    /// What each server used; none where nobody looked.
+    #[serde(default)]
+    pub health: Vec<HealthFacts>,
+    /// Servers that ended although nobody asked them to.
+    #[serde(default)]
+    pub deaths: Vec<Death>,
     /// Every answer.
     pub checks: Vec<Finding>,
 }
@@ -162,6 +169,8 @@ impl Summary {
             generator: verdict.generator.clone(),
             retry_after: told::retry_after(history),
             declined: told::declined(history),
+            health: verdict.health.clone(),
+            deaths: verdict.deaths.clone(),
             checks: verdict.findings.clone(),
         }
     }
@@ -297,7 +306,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let outputs = open_outputs(dir.path(), &Format::ALL).unwrap();
         let count = || std::fs::read_dir(dir.path()).unwrap().count();
-        assert_eq!(count(), 12);
+        assert_eq!(count(), 14);
         drop(outputs);
         assert_eq!(count(), 0);
     }

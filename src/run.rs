@@ -6,11 +6,13 @@
 
 mod archive;
 mod conductor;
+mod health;
 pub mod network;
 mod note;
 mod phases;
 pub(crate) mod prepare;
 mod progress;
+mod refresh;
 pub mod simulated;
 pub(crate) mod start;
 mod watch;

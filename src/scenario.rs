@@ -85,6 +85,8 @@ pub struct Target {
     pub ready: Option<String>,
     /// How long the server may take to be ready at first.
     pub ready_limit: Duration,
+    /// A process of this machine whose use is written down, where herd doesn't run the server.
+    pub watch_pid: Option<u32>,
 }
 
 /// How a client chooses among several targets, at each dial.

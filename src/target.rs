@@ -88,6 +88,8 @@ pub enum ServerEvent {
         at: Elapsed,
         /// How it ended.
         ended: Ended,
+        /// The last lines of its log, made safe; empty where it wrote nothing.
+        words: String,
     },
     /// It was started again.
     Started {

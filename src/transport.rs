@@ -148,6 +148,14 @@ impl Connection {
         }
     }
 
+    /// Closes as a browser does whose tab is closed (1001, going away), and waits for nothing.
+    pub fn go_away(self) {
+        match self {
+            Self::Ws(ws) => ws.go_away(),
+            Self::Sse(_) => {}
+        }
+    }
+
     /// After a close frame of either side: waits until the server has closed, at most until `until`.
     pub async fn linger(self, until: Instant) {
         match self {

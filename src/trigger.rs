@@ -46,6 +46,13 @@ pub enum Step {
         /// When herd stopped waiting.
         at: Elapsed,
     },
+    /// A server that herd supervises was started.
+    Started {
+        /// Which target, from 0.
+        target: u16,
+        /// The process id.
+        pid: u32,
+    },
     /// The restart command has ended well; until then the outage is its doing and isn't over.
     CommandEnded,
     /// herd's own tools failed, such as the restart command (exit 4).
@@ -128,15 +135,18 @@ impl Trigger {
         events: mpsc::UnboundedReceiver<ServerEvent>,
         clock: Clock,
     ) -> Self {
+        let pid = server.pid();
         let child = Child {
             server,
             events,
             return_: Return::Told,
         };
-        Self {
+        let trigger = Self {
             server: Some(child),
             ..Self::new(clock)
-        }
+        };
+        let _ = trigger.told.send(Step::Started { target: 0, pid });
+        trigger
     }
 
     /// A command, or somebody, restarts the target.
@@ -251,11 +261,16 @@ fn steps_of(event: ServerEvent, outage: u32, ready: &mut Return) -> (Option<Step
             };
             (Some(gone), killed)
         }
-        ServerEvent::Died { at, ended } => {
+        ServerEvent::Died { at, ended, words } => {
             let status = ended.to_string().into();
-            (Some(Step::Mark(at, Mark::Died { status })), None)
+            let text = words.into();
+            let words = Mark::LastWords { target: 0, text };
+            (
+                Some(Step::Mark(at, Mark::Died { status })),
+                Some(Step::Mark(at, words)),
+            )
         }
-        ServerEvent::Started { .. } => (None, None),
+        ServerEvent::Started { pid, .. } => (Some(Step::Started { target: 0, pid }), None),
         ServerEvent::Ready { at } if *ready == Return::Awaited => {
             *ready = Return::Told;
             (Some(Step::Mark(at, Mark::Ready { outage })), None)

@@ -74,6 +74,15 @@ impl Retries {
         self.drops += 1;
     }
 
+    /// The client was closed and opened again: it has forgotten its count and what the server asked for. Its delays are
+    /// drawn afresh, not the ones that it drew when it first began.
+    pub fn begin_anew(&mut self) {
+        *self = Self {
+            drops: self.drops + 1,
+            ..Self::new(self.seed, self.client)
+        };
+    }
+
     /// The count begins anew.
     pub fn reset(&mut self) {
         (self.made, self.skipped, self.previous) = (0, 0, 0);

@@ -8,7 +8,7 @@
 //! for ids with several contents, `observe.rs` where others publish), `walk.rs` reads one client after the other and
 //! counts, `pairs.rs` ends its pairs, with `presence.rs` for deadlines, `order.rs` for what comes later, `again.rs` for
 //! duplicates that are allowed, `resets.rs` for what a reload covers, `reload.rs` for what it does, `refusal.rs` for when
-//! a refused resume is one, `unread.rs` for what came and could not be read, and `visit.rs` for what came of a resume; `findings.rs` says what the counts mean and
+//! a refused resume is one, `newcomer.rs` for clients that forgot everything, `unread.rs` for what came and could not be read, and `visit.rs` for what came of a resume; `findings.rs` says what the counts mean and
 //! `explain.rs` how people read it.
 //! It takes time linear in the receipts and memory for one client at a time.
 
@@ -18,6 +18,7 @@ mod catalogue;
 mod contents;
 mod explain;
 mod findings;
+mod newcomer;
 mod observe;
 mod order;
 mod pairs;
@@ -159,8 +160,13 @@ fn exposures(history: &History, timeline: &Timeline, catalogue: &Catalogue<'_>) 
             .iter()
             .filter(|r| r.outage == outage.outage)
             .filter_map(|r| {
-                let sessions = &history.clients[place(history, r.client)?].sessions;
-                let dialled = sessions.get(r.session?)?.dialled;
+                let client = &history.clients[place(history, r.client)?];
+                let session = r.session?;
+                let dialled = client.sessions.get(session)?.dialled;
+                if newcomer::is_new(client, session) {
+                    // It has nothing to resume from.
+                    return None;
+                }
                 let exposed = catalogue
                     .between(r.dropped, dialled)
                     .any(|x| catalogue.item(x).fate == Fate::Acked);

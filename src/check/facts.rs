@@ -6,6 +6,8 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use super::renewal::{RefreshFacts, ReloadFacts};
+
 /// A number of milliseconds with its fraction, as reports show it.
 pub type Ms = f64;
 
@@ -51,6 +53,12 @@ pub struct OutageFacts {
     pub exposed_clients: u32,
     /// Drops close together.
     pub waves: Vec<WaveFacts>,
+    /// Clients that started anew; none where nobody did.
+    #[serde(default)]
+    pub refresh: Option<RefreshFacts>,
+    /// Requests for the full state; none where nobody asked.
+    #[serde(default)]
+    pub reload: Option<ReloadFacts>,
 }
 
 /// How reconnects lie in time; all none where nobody came back.

@@ -15,11 +15,13 @@ use std::time::Duration;
 use super::chance::{self, Herd, Ruling};
 use super::delivery;
 use super::timeline::{self, OutageSpan, Timeline};
-use super::words::{percent, text, unprimed};
+use super::words::{no_restart, percent, text, unprimed};
 use super::{Check, Finding, OutageFacts, Outcome, Return};
 use crate::backoff::Mix;
 use crate::history::{End, History, PolicySource, Quit, TriggerKind};
+pub(super) use facts::percentiles;
 use measure::Measured;
+pub(super) use measure::busiest;
 
 /// From how many clients of a wave on its peak is judged.
 const LEAST_PEAK: u32 = 20;
@@ -303,7 +305,7 @@ impl Case<'_> {
             Some(End::NotPrimed { primed }) => {
                 format!("{}, so nothing was restarted", unprimed(self.history, *primed))
             }
-            Some(End::NoRestart) => "nobody restarted the server within the limit".into(),
+            Some(End::NoRestart) => no_restart(self.history).into(),
             Some(End::Interrupted { .. }) => "interrupted before the outage".into(),
             Some(End::Broken { why }) => format!("the run broke off before the outage: {why}"),
             None => "the record ends before the outage".into(),

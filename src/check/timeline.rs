@@ -96,7 +96,7 @@ pub struct WaveSpan {
     pub last_drop: Elapsed,
     /// Clients dropped in it.
     pub dropped: u32,
-    /// Of these, clients that lost nothing but sessions that herd's own profile ended.
+    /// Of these, clients that lost nothing but sessions that herd itself ended, by its profile or because they started anew.
     pub own: u32,
     /// Whether the trigger caused it; if not, it is a relapse (rule 3 of judgement).
     pub triggered: bool,

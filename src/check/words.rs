@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::opening;
-use crate::history::{ClientId, History};
+use crate::history::{ClientId, History, Mark, TriggerKind};
 
 /// How many clients a finding names.
 const NAMED: usize = 5;
@@ -57,6 +57,21 @@ pub(super) fn names(clients: &[ClientId]) -> String {
     match clients.len().saturating_sub(NAMED) {
         0 => format!("{noun} {}", shown.join(", ")),
         more => format!("{noun} {} and {more} more", shown.join(", ")),
+    }
+}
+
+/// Why a run ended in whose last outage nothing was seen of a restart.
+pub(crate) fn no_restart(history: &History) -> &'static str {
+    let pulled = history.marks.iter().filter_map(|(_, mark)| match mark {
+        Mark::Trigger { outage } => Some(*outage),
+        _ => None,
+    });
+    let last = pulled.max().unwrap_or(1);
+    match history.header.terms.outage(last).trigger {
+        TriggerKind::Command => {
+            "the restart command did nothing that was seen: no client lost its connection, and the target never stopped answering; does it restart the server that the target names?"
+        }
+        _ => "nobody restarted the server within the limit",
     }
 }
 

@@ -68,6 +68,10 @@ pub(super) struct TargetArgs {
     /// Ready once this http:// or https:// URL answers 2xx [default: a TCP connect to the target]
     #[arg(long, value_name = "URL")]
     ready: Option<String>,
+    /// A process of this machine whose CPU, memory, threads and descriptors are recorded, with all that it started, where
+    /// herd doesn't run the server
+    #[arg(long, value_name = "PID", value_parser = word::<Count>)]
+    watch_pid: Option<Count>,
     /// How the server is stopped [default: KILL for herd's own server, else TERM]
     #[arg(long, value_name = "SIGNAL", value_parser = named(&StopSignal::ALL, |s| s.name()))]
     stop_signal: Option<StopSignal>,
@@ -268,6 +272,7 @@ impl TargetArgs {
         lay(&mut target.pick, "--pick", self.pick);
         lay(&mut target.server_cmd, "--server-cmd", self.server_cmd);
         lay(&mut target.ready, "--ready", self.ready);
+        lay(&mut target.watch_pid, "--watch-pid", self.watch_pid);
         lay(&mut target.stop_signal, "--stop-signal", self.stop_signal);
         lay(&mut target.grace, "--grace", self.grace);
         lay(&mut target.defects, "--defect", some(self.defect));

@@ -1,9 +1,9 @@
-//! What the conductor and the history's writer see of a running client, and the two orders that it takes.
+//! What the conductor and the history's writer see of a running client, and the few orders that it takes.
 //!
 //! The lock is the client's own: nobody else wants it but for a moment each second. No socket and no policy here.
 
 use std::ops::RangeInclusive;
-use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
+use std::sync::atomic::{AtomicU8, AtomicU32, Ordering::SeqCst};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 
@@ -11,7 +11,7 @@ use futures::task::AtomicWaker;
 
 use super::numbers::Numbers;
 use crate::history::record::{Growth, Recorder};
-use crate::history::{ClientId, Elapsed, Seq};
+use crate::history::{ClientId, Elapsed, Memory, Seq};
 
 /// Where a client stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -46,13 +46,17 @@ pub struct Progress {
     pub has_cursor: bool,
     /// Whether the profile's opening still waits for an answer of the server's.
     pub opening: bool,
+    /// Whether its request for the full state is under way.
+    pub reloading: bool,
 }
 
-/// Why a client is to end its session.
+/// Why a client is to end what it is doing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Order {
     /// The run is over.
     Stop,
+    /// It starts anew, whatever it is doing.
+    Refresh(Memory),
     /// The session is open but silent (rule 5 of judgement).
     HalfOpen,
 }
@@ -80,8 +84,14 @@ pub(super) struct State {
 struct Orders {
     /// 0 = none, [`STOP`], or the session (from 1) to be closed as half-open.
     pending: AtomicU32,
+    /// 0 = none, [`KEPT`] or [`LOST`]: it is to start anew so. Beside the other orders, because it holds in any state and
+    /// is taken but once.
+    refresh: AtomicU8,
     waker: AtomicWaker,
 }
+
+const KEPT: u8 = 1;
+const LOST: u8 = 2;
 
 const STOP: u32 = u32::MAX;
 
@@ -141,6 +151,16 @@ impl Handle {
         }
     }
 
+    /// Orders it to start anew, as a tab does that is closed and opened again. One that has stopped for good stays so.
+    pub fn refresh(&self, memory: Memory) {
+        let order = match memory {
+            Memory::Kept => KEPT,
+            Memory::Lost => LOST,
+        };
+        self.orders.refresh.store(order, SeqCst);
+        self.orders.waker.wake();
+    }
+
     /// Orders it to end: it says goodbye to its server and its task ends.
     pub fn stop(&self) {
         self.orders.pending.store(STOP, SeqCst);
@@ -153,11 +173,20 @@ impl Handle {
 
     /// The order that applies to a session (0 = none is open).
     pub(super) fn order(&self, session: u32) -> Option<Order> {
-        match self.orders.pending.load(SeqCst) {
-            STOP => Some(Order::Stop),
-            0 => None,
-            ordered => (ordered == session).then_some(Order::HalfOpen),
+        let pending = self.orders.pending.load(SeqCst);
+        if pending == STOP {
+            return Some(Order::Stop);
         }
+        match self.orders.refresh.load(SeqCst) {
+            KEPT => Some(Order::Refresh(Memory::Kept)),
+            LOST => Some(Order::Refresh(Memory::Lost)),
+            _ => (pending != 0 && pending == session).then_some(Order::HalfOpen),
+        }
+    }
+
+    /// The client obeys its order to start anew.
+    pub(super) fn refreshing(&self) {
+        self.orders.refresh.store(0, SeqCst);
     }
 
     /// Waits for an order that applies. Only the client's own task may wait: there is one place for a waker.
@@ -182,6 +211,21 @@ mod tests {
         handle.stop();
         handle.close_half_open(3);
         assert_eq!(handle.order(3), Some(Order::Stop));
+        assert_eq!(handle.order(0), Some(Order::Stop));
+    }
+
+    #[test]
+    fn an_order_to_start_anew_holds_in_any_state_until_it_is_obeyed() {
+        let handle = Handle::new(ClientId(1));
+        handle.refresh(Memory::Lost);
+        handle.close_half_open(2);
+        assert_eq!(handle.order(0), Some(Order::Refresh(Memory::Lost)));
+        assert_eq!(handle.order(2), Some(Order::Refresh(Memory::Lost)));
+        handle.refreshing();
+        assert_eq!(handle.order(0), None);
+        assert_eq!(handle.order(2), Some(Order::HalfOpen));
+        handle.refresh(Memory::Kept);
+        handle.stop();
         assert_eq!(handle.order(0), Some(Order::Stop));
     }
 

@@ -7,7 +7,7 @@
 use std::time::Duration;
 
 use crate::backoff::{Backoff, Ending, Next, Passed, Reset, Retries};
-use crate::history::{ClientId, Elapsed, EventIx, Quit};
+use crate::history::{ClientId, Elapsed, EventIx, Memory, Quit};
 
 /// What happened to the client.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -59,6 +59,14 @@ pub enum Input {
     Closed {
         /// How.
         ending: Ending,
+    },
+    /// The client is closed and opened again, as a browser's tab is: whatever it was doing is over, its retries are
+    /// forgotten, and it dials as one that begins.
+    Refresh {
+        /// When its dial is due.
+        due: Elapsed,
+        /// Whether it still knows its cursor.
+        memory: Memory,
     },
     /// The connection or the dial ended in a way after which the protocol forbids to come back.
     Stopped {
@@ -210,6 +218,18 @@ impl Machine {
             (State::Open { .. } | State::Dialling, Input::Cursor { event }) => {
                 self.cursor = event;
                 Action::Nothing
+            }
+            (State::Open { .. } | State::Dialling, Input::Refresh { due, memory }) => {
+                self.retries.begin_anew();
+                (self.state, self.due, self.dropped) = (State::Dialling, due, now);
+                if memory == Memory::Lost {
+                    self.cursor = None;
+                }
+                Action::Dial(Dial {
+                    due,
+                    attempt: 0,
+                    cursor: self.cursor,
+                })
             }
             (State::Open { .. } | State::Dialling, Input::Stopped { why }) => {
                 self.state = State::Done;

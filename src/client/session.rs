@@ -85,6 +85,10 @@ impl Client<'_> {
                 Step::End(cause) => Some(cause),
                 Step::Ordered(Order::HalfOpen) => Some(Cause::HalfOpen),
                 Step::Ordered(Order::Stop) => Some(Cause::Herd),
+                Step::Ordered(Order::Refresh(memory)) => {
+                    // Boxed, as below.
+                    return Some(Box::pin(self.closed_as_a_tab(connection, memory)).await);
+                }
             };
         };
         // A `retry:` may have come with the end.
@@ -303,6 +307,10 @@ impl Client<'_> {
         let mut state = self.handle.lock();
         state.recorder.receipt(at, known.event);
         state.progress.last_receipt = Some(at);
+        if !state.progress.has_cursor && state.progress.last_reset.is_some() {
+            // It began anew, and open is not subscribed: what it missed until now is not owed to it.
+            state.progress.last_reset = Some(at);
+        }
         state.progress.has_cursor |= supersedes;
         if let Some(seq) = own {
             state.numbers.insert(seq.0);
@@ -330,6 +338,8 @@ impl Client<'_> {
         state.recorder.reset(at, known.event);
         state.progress.last_reset = Some(at);
         state.progress.has_cursor = known.is_cursor();
+        drop(state);
+        self.reload(at);
     }
 
     /// The server can't resume from the cursor: the next dial begins anew, or the client would be refused for ever.
@@ -340,6 +350,8 @@ impl Client<'_> {
         state.recorder.resume_refused(at, text);
         state.progress.last_reset = Some(at);
         state.progress.has_cursor = false;
+        drop(state);
+        self.reload(at);
     }
 
     /// Lets the machine know what the next dial carries; a cursor that is no event's id gets its place now.

@@ -28,6 +28,7 @@ pub(crate) fn scenario(url: &str) -> Scenario {
             pick: Default::default(),
             ready: None,
             ready_limit: Duration::from_secs(5),
+            watch_pid: None,
         },
         connect: Connect {
             profile: Spec::builtin(ProfileName::After),

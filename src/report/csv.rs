@@ -1,4 +1,4 @@
-//! The CSV files: one row for each attempt, session, reconnect, receipt and publication.
+//! The CSV files: one row for each attempt, session, reconnect, receipt, publication, reload and look at a server.
 //!
 //! Rows are streamed, never gathered. Ids are written byte for byte, quoted by the rules of CSV and nothing more, so
 //! that a program reads back what the server sent; a spreadsheet may take one for a formula. Times are whole
@@ -7,11 +7,15 @@
 
 use std::io::{self, Write};
 
+use super::escape::safe;
 use super::{Input, Render};
 use crate::history::{
     AttemptOutcome, Cause, ClientId, Elapsed, Entry, EventIx, Fate, History, PublicationKind,
     Session,
 };
+
+/// How much of a reason is written.
+const WHY: usize = 200;
 
 pub(super) const FILES: &[(&str, Render)] = &[
     ("attempts.csv", attempts),
@@ -19,6 +23,8 @@ pub(super) const FILES: &[(&str, Render)] = &[
     ("reconnects.csv", reconnects),
     ("receipts.csv", receipts),
     ("publications.csv", publications),
+    ("reloads.csv", reloads),
+    ("health.csv", health),
 ];
 
 /// A CSV file with a row that is filled field by field and reused.
@@ -118,7 +124,7 @@ fn attempts(out: &mut dyn Write, input: &Input<'_>) -> io::Result<()> {
 fn sessions(out: &mut dyn Write, input: &Input<'_>) -> io::Result<()> {
     let mut table = Table::new(
         out,
-        "client,session,outage,wave,opened_us,ended_us,cause,close_code,resumed_from,resume_outcome,caught_up_us",
+        "client,session,outage,wave,opened_us,ended_us,cause,close_code,resumed_from,resume_outcome,caught_up_us,caught_up_by",
     )?;
     for (client, facts) in input.history.clients.iter().zip(&input.verdict.sessions) {
         for (n, (session, facts)) in client.sessions.iter().zip(facts).enumerate() {
@@ -128,7 +134,15 @@ fn sessions(out: &mut dyn Write, input: &Input<'_>) -> io::Result<()> {
             ending(&mut table, session);
             table.id(input.history, session.resumed_from);
             table.text(facts.resume.map_or("", |resume| resume.name()));
-            table.instant(facts.caught_up).end()?;
+            table.instant(facts.caught_up);
+            // The server's word is written down; `caught_up_us` rests on what came.
+            let said = session.marker.is_some();
+            table.text(match facts.caught_up {
+                None => "",
+                Some(_) if said => "marker",
+                Some(_) => "inferred",
+            });
+            table.end()?;
         }
     }
     table.finish()
@@ -212,6 +226,39 @@ fn publications(out: &mut dyn Write, input: &Input<'_>) -> io::Result<()> {
         table.instant(publication.answered);
         table.text(fate(publication.fate));
         table.text(publication.id.as_deref().unwrap_or("")).end()?;
+    }
+    table.finish()
+}
+
+fn reloads(out: &mut dyn Write, input: &Input<'_>) -> io::Result<()> {
+    let mut table = Table::new(out, "client,asked_us,ended_us,status,bytes,outcome,why")?;
+    for client in &input.history.clients {
+        for reload in &client.reloads {
+            table.number(client.id.0);
+            table.number(reload.asked.micros());
+            table.number(reload.ended.micros());
+            match reload.status {
+                Some(status) => table.number(status),
+                None => table.text(""),
+            };
+            let outcome = if reload.is_done() { "done" } else { "failed" };
+            table.number(reload.bytes).text(outcome);
+            table.text(&safe(&reload.why, WHY)).end()?;
+        }
+    }
+    table.finish()
+}
+
+/// `cpu_us` begins anew with each process.
+fn health(out: &mut dyn Write, input: &Input<'_>) -> io::Result<()> {
+    let mut table = Table::new(out, "target,at_us,pid,cpu_us,rss_bytes,threads,descriptors")?;
+    for look in crate::check::health::looks(input.history) {
+        let health = look.health;
+        table.number(u64::from(health.target) + 1);
+        table.number(look.at.micros()).number(health.pid);
+        table.number(health.cpu.as_micros() as u64);
+        table.number(health.rss).number(health.threads);
+        table.number(health.descriptors).end()?;
     }
     table.finish()
 }
@@ -331,11 +378,11 @@ mod tests {
     #[test]
     fn sessions_tell_cause_and_resume() {
         insta::assert_snapshot!(written("sessions.csv"), @r##"
-    client,session,outage,wave,opened_us,ended_us,cause,close_code,resumed_from,resume_outcome,caught_up_us
-    1,1,0,0,11000,1000000,close,1012,,,
-    1,2,1,1,2101000,2102000,eof,,,,
-    1,3,1,1,2203000,,,,1,resumed,2300000
-    2,1,0,0,21000,1001000,eof,,,,
+    client,session,outage,wave,opened_us,ended_us,cause,close_code,resumed_from,resume_outcome,caught_up_us,caught_up_by
+    1,1,0,0,11000,1000000,close,1012,,,,
+    1,2,1,1,2101000,2102000,eof,,,,,
+    1,3,1,1,2203000,,,,1,resumed,2300000,inferred
+    2,1,0,0,21000,1001000,eof,,,,,
     "##);
     }
 

@@ -97,6 +97,8 @@ pub(super) fn verdict(history: &History, resume: ResumeOutcome) -> Verdict {
         sessions.push((0..client.sessions.len()).map(facts).collect());
     }
     Verdict {
+        health: Vec::new(),
+        deaths: Vec::new(),
         outcome: Outcome::Pass,
         findings: findings(),
         outages: vec![outage(history, &returns, resume)],
@@ -191,6 +193,8 @@ fn outage(history: &History, returns: &[Return], resume: ResumeOutcome) -> Outag
             dialled_span_ms: span(&dialled),
             peak_1s: 47,
         }],
+        refresh: None,
+        reload: None,
     }
 }
 

@@ -6,10 +6,12 @@
 mod chart;
 mod numbers;
 mod offenders;
+mod renewal;
 mod text;
 
 use std::path::{Path, PathBuf};
 
+use crate::check::words::no_restart;
 use crate::check::{Finding, OutageFacts, Outcome, opening};
 use crate::history::{End, Fate, History, Publication};
 
@@ -135,7 +137,7 @@ fn ending(history: &History) -> Option<String> {
             "{} of {clients} received a priming event; nothing was restarted",
             count(*primed)
         )),
-        Some(End::NoRestart) => Some("nobody restarted the server within the limit".into()),
+        Some(End::NoRestart) => Some(no_restart(history).into()),
         Some(End::Broken { why }) => Some(line(why)),
         Some(End::Complete) if history.shards.len() < shards => Some(format!(
             "{} of {shards} shards are here; give herd check all of them",
@@ -235,7 +237,8 @@ fn outages(page: &mut Page, input: &Input<'_>) {
             INDENT,
             (Tone::Plain, &course(outage)),
         );
-        for text in [spread(outage), dials(outage)].into_iter().flatten() {
+        let told = [spread(outage), dials(outage)].into_iter().flatten();
+        for text in told.chain(renewal::of_outage(outage)) {
             page.entry((Tone::Plain, ""), INDENT, (Tone::Plain, &text));
         }
     }

@@ -28,10 +28,14 @@ pub(super) struct Sources {
 }
 
 impl Sources {
-    /// Notes a mark. A note may hold what a server or a command said, so it is searched for secrets.
+    /// Notes a mark. A note, and last words, may hold what a server or a command said, so they are searched for secrets.
     pub(super) fn mark(&self, at: Elapsed, mark: Mark) {
         let mark = match mark {
             Mark::Note { text } => Mark::Note {
+                text: self.crew.secrets().redact(&text).into(),
+            },
+            Mark::LastWords { target, text } => Mark::LastWords {
+                target,
                 text: self.crew.secrets().redact(&text).into(),
             },
             other => other,

@@ -12,8 +12,10 @@ use tokio::sync::watch as signal;
 use tokio::task::JoinSet;
 
 use super::archive::{Archive, Sources};
+use super::health::{self, Watch};
 use super::note;
 use super::progress::{Phase, Progress};
+use super::refresh::{self, Refreshing};
 use super::start::{self, Started};
 use super::watch::{self, Cut, Needed, Patience, Standing};
 use super::{Signal, Ui};
@@ -72,11 +74,15 @@ pub(super) struct Outage<'a> {
     pub(super) limit: Duration,
     /// More falls are to come: the restart command is still at work, or herd is.
     pub(super) commanded: bool,
+    /// From 1.
+    number: u32,
+    /// Clients that start anew, where it has begun and some do.
+    refreshing: Option<Refreshing>,
 }
 
 impl<'a> Outage<'a> {
     /// It begins now; where falls may follow one another, it isn't over until the trigger says so.
-    pub(super) fn new(trigger: Elapsed, asked: &'a scenario::Outage) -> Self {
+    pub(super) fn new(number: u32, trigger: Elapsed, asked: &'a scenario::Outage) -> Self {
         let several = match asked.trigger.kind() {
             TriggerKind::Child => asked.falls > 1,
             TriggerKind::Command | TriggerKind::Cut | TriggerKind::Rolling => true,
@@ -95,7 +101,25 @@ impl<'a> Outage<'a> {
             wave: (0, Elapsed::ZERO),
             limit: Duration::ZERO,
             commanded: several,
+            number,
+            refreshing: None,
         }
+    }
+
+    /// When clients begin to start anew: once the network is cut or a server is gone. Where nothing happens, nobody does:
+    /// connections that herd itself closed must not look like an outage.
+    fn refresh_from(&self) -> Option<Elapsed> {
+        match self.asked.trigger.kind() {
+            TriggerKind::Cut => Some(self.trigger),
+            _ => self.gone,
+        }
+    }
+
+    /// Whether clients that are to start anew have not all been told so.
+    pub(super) fn is_refreshing(&self, now: Elapsed) -> bool {
+        let told = self.refreshing.as_ref().map(|r| r.until);
+        let begun = self.asked.refresh.is_some() && self.refresh_from().is_some();
+        begun && told.is_none_or(|until| now <= until)
     }
 
     /// A few that come and go are no wave (rule 3 of judgement): they must not keep a rollout from being over.
@@ -139,6 +163,7 @@ pub(super) struct Conductor<'a> {
     pub(super) mostly_dropped: signal::Sender<Option<Elapsed>>,
     pub(super) sources: Sources,
     archive: Archive,
+    health: Watch,
     pub(super) progress: Progress,
     signals: signal::Receiver<Option<Signal>>,
     pub(super) outage: Option<Outage<'a>>,
@@ -154,6 +179,15 @@ pub(super) async fn conduct(
     ui: Ui,
     mut signals: signal::Receiver<Option<Signal>>,
 ) -> Result<(), Error> {
+    if let Some(pid) = scenario
+        .target
+        .watch_pid
+        .filter(|pid| !health::is_there(*pid))
+    {
+        return Err(Error::Usage(format!(
+            "there is no process {pid} to watch; give --watch-pid the server's"
+        )));
+    }
     let clock = Clock::start();
     let mut progress = Progress::new(ui.show, ui.talk);
     scenario
@@ -189,6 +223,10 @@ pub(super) async fn conduct(
         marks,
     };
     let archive = Archive::start(writer, sources.clone());
+    let health = Watch::start(sources.clone());
+    if let Some(pid) = scenario.target.watch_pid {
+        health.of(0, pid);
+    }
     let clients = crew.launch(clock.now());
     let outage = None;
     let conductor = Conductor {
@@ -203,6 +241,7 @@ pub(super) async fn conduct(
         mostly_dropped,
         sources,
         archive,
+        health,
         progress,
         signals,
         outage,
@@ -246,6 +285,8 @@ impl Conductor<'_> {
         if let Some(publisher) = self.publisher.take() {
             publisher.end(GOODBYE).await;
         }
+        // Before the server is ended.
+        self.health.finish();
         // Who left by herd's order has not been dropped: the record ends before the server does.
         self.crew.stop();
         let _ = tokio::time::timeout(GOODBYE, async {
@@ -309,6 +350,20 @@ impl Conductor<'_> {
             let cut = outage.cut();
             watch::close_half_open(&self.crew, now, cut, &mut outage.others_since);
         }
+        if let (Some((share, memory)), Some(from), None) = (
+            outage.asked.refresh,
+            outage.refresh_from(),
+            &outage.refreshing,
+        ) {
+            let draw = refresh::Draw {
+                seed: self.scenario.seed,
+                clients: self.scenario.clients,
+                outage: outage.number,
+                share,
+            };
+            let span = (from, outage.asked.down);
+            outage.refreshing = Some(refresh::begin(&self.crew, self.clock, draw, memory, span));
+        }
         outage.notice(now, self.crew.counts(), self.crew.handles().len());
         let most = watch::dropped(&self.crew, outage.trigger) * 2 > self.crew.handles().len();
         if most && self.mostly_dropped.borrow().is_none() {
@@ -361,6 +416,7 @@ impl Conductor<'_> {
                     outage.no_restart = true;
                 }
             }
+            Step::Started { target, pid } => self.health.of(target, pid),
             Step::CommandEnded => {
                 if let Some(outage) = &mut self.outage {
                     outage.commanded = false;

@@ -51,6 +51,7 @@ fn speaks_tls(scenario: &Scenario) -> bool {
     let urls = [
         Some(&scenario.target.url),
         scenario.target.ready.as_ref(),
+        scenario.reload.as_ref(),
         publish,
     ];
     urls.into_iter().flatten().any(|url| {

@@ -129,7 +129,7 @@ impl Conductor<'_> {
         }
         let trigger = self.clock.now();
         self.mostly_dropped.send_replace(None);
-        self.outage = Some(Outage::new(trigger, asked));
+        self.outage = Some(Outage::new(number, trigger, asked));
         let how = start::pull(asked, self.dir)?;
         self.trigger.pull(number, how);
         self.until_ready().await?;
@@ -198,6 +198,9 @@ impl Conductor<'_> {
             TriggerKind::Child | TriggerKind::Cut | TriggerKind::Rolling => !outage.commanded,
             TriggerKind::Command | TriggerKind::Wait => false,
         };
+        if outage.is_refreshing(now) && now.since(trigger) <= LONGEST_ROLLOUT {
+            return false;
+        }
         let quiet = now.since(outage.last_drop) >= outage.asked.quiet_period;
         own || quiet && !outage.commanded || now.since(trigger) > LONGEST_ROLLOUT
     }

@@ -197,7 +197,9 @@ pub(super) fn standing(
                 standing.back += usize::from(!silent);
                 standing.caught_up += usize::from(caught_up);
                 let waited_for = if silent { cut.over } else { opened };
-                standing.recovering += usize::from(!caught_up && !overdue(waited_for));
+                // A request for the full state has a limit of its own.
+                let waits = progress.reloading || !caught_up && !overdue(waited_for);
+                standing.recovering += usize::from(waits);
                 standing.settling += usize::from(!complete && !overdue(opened.max(last_answer)));
             }
             Status::Connecting | Status::Reconnecting => {

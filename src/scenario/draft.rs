@@ -93,6 +93,7 @@ pub(crate) struct TargetDraft {
     pub(crate) server_cmd: Slot<String>,
     pub(crate) ready: Slot<String>,
     pub(crate) ready_limit: Slot<Time>,
+    pub(crate) watch_pid: Slot<Count>,
     pub(crate) stop_signal: Slot<StopSignal>,
     pub(crate) grace: Slot<Time>,
     pub(crate) defects: Slot<Vec<String>>,

@@ -174,6 +174,9 @@ fn target(page: &mut Page, scenario: &Scenario) {
     }
     page.maybe("ready", target.ready.as_deref());
     page.time("ready-limit", target.ready_limit);
+    if let Some(pid) = target.watch_pid {
+        page.put("watch-pid", i64::from(pid));
+    }
     let stop = scenario
         .outages
         .iter()

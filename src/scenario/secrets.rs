@@ -38,8 +38,8 @@ impl Scenario {
             Some(Credentials::Bearer(token)) => found.text(token)?,
             None => {}
         }
-        if let Some(ready) = &self.target.ready {
-            found.url(ready)?;
+        for url in [&self.target.ready, &self.reload].into_iter().flatten() {
+            found.url(url)?;
         }
         if let Via::Http { url, headers } = &self.publish.via {
             found.url(url)?;

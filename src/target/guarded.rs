@@ -55,6 +55,12 @@ impl Place {
         }
     }
 
+    /// The last lines of the log, made safe.
+    #[must_use]
+    pub fn last_words(&self) -> String {
+        last_lines(&self.log).join("\n")
+    }
+
     /// The last lines of the log, made safe, as the end of a sentence; a hint where it is empty.
     #[must_use]
     pub fn tail(&self) -> String {

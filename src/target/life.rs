@@ -180,7 +180,11 @@ impl Life {
 
     async fn died(&mut self, at: Elapsed, ended: Ended) -> Result<(), Over> {
         self.state = State::Down;
-        self.tell(ServerEvent::Died { at, ended });
+        self.tell(ServerEvent::Died {
+            at,
+            ended,
+            words: self.server.place.last_words(),
+        });
         match self.revivals {
             // The run is broken, which is for others to say.
             Revivals::NotYet => Ok(()),
@@ -235,7 +239,11 @@ impl Life {
                     self.give_up(&format!("the server can't be started again: {why}"));
                 }
                 Rise::Died(at, ended) => {
-                    self.tell(ServerEvent::Died { at, ended });
+                    self.tell(ServerEvent::Died {
+                        at,
+                        ended,
+                        words: self.server.place.last_words(),
+                    });
                     if self.spend_revival() {
                         tokio::time::sleep(self.down).await;
                         continue;

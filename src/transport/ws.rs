@@ -92,6 +92,11 @@ impl Connection {
         self.linger(until).await;
     }
 
+    /// Says that its page is gone (close code 1001) and waits for nothing.
+    pub fn go_away(mut self) {
+        self.close_now(CloseCode::Away);
+    }
+
     /// After a close frame of either side: waits until the server has closed, at most until `until`. The server closing
     /// first leaves TIME_WAIT there and not with herd's own ports; and closing a socket that holds unread bytes would
     /// reset the connection and destroy the close frame on its way.

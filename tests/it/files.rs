@@ -333,6 +333,8 @@ fn the_summary_has_the_shape_of_the_contract() {
             "generator",
             "retry_after",
             "declined",
+            "health",
+            "deaths",
             "checks"
         ]
     );

@@ -16,6 +16,7 @@ mod nothing;
 mod passing;
 mod peers;
 mod policies;
+mod refresh;
 mod scenarios;
 mod secrets;
 mod shards;

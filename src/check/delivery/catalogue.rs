@@ -4,6 +4,7 @@
 use std::collections::HashMap;
 use std::ops::Range;
 
+use super::bits::Bits;
 use super::contents::{Contents, Standing};
 use super::observe;
 use crate::history::{
@@ -89,6 +90,13 @@ impl<'a> Catalogue<'a> {
     /// The items known before an instant come first: how many they are.
     pub(super) fn before(&self, at: Elapsed) -> u32 {
         self.items.partition_point(|item| item.known < at) as u32
+    }
+
+    /// The same as a set.
+    pub(super) fn known_before(&self, at: Elapsed) -> Bits {
+        let mut bits = Bits::new(self.items.len());
+        (0..self.before(at)).for_each(|x| bits.add(x));
+        bits
     }
 
     /// The items known between two instants, the second excluded.

@@ -6,7 +6,7 @@ use super::catalogue::Catalogue;
 use super::explain;
 use super::walk::Totals;
 use crate::check::timeline::Timeline;
-use crate::check::words::unprimed;
+use crate::check::words::{no_restart, unprimed};
 use crate::check::{Check, Finding, Outcome, Wrong};
 use crate::history::{DeliveryMode, End, Fate, History, PublicationKind, Source};
 
@@ -141,6 +141,7 @@ impl Case<'_> {
                 self.totals.facts.reset, self.totals.longest_absence, self.totals.longest_absence
             ));
         }
+        why.extend(self.failed_reloads());
         let mut finding = self.finding(
             Check::Resets,
             told <= most,
@@ -150,9 +151,22 @@ impl Case<'_> {
         );
         finding.limit = most.to_string();
         if finding.outcome == Outcome::Pass {
-            finding.why = why.concat();
+            finding.why = why.join("; ");
         }
         finding
+    }
+
+    /// Who was told to reload and could not is left with nothing.
+    fn failed_reloads(&self) -> Option<String> {
+        let reloads = || self.history.clients.iter().flat_map(|c| &c.reloads);
+        let failed = reloads().filter(|r| !r.is_done());
+        let first = failed.clone().min_by_key(|r| r.ended)?;
+        Some(format!(
+            "{} of {} requests for the full state failed, the first with: {}",
+            failed.count(),
+            reloads().count(),
+            first.why.escape_debug()
+        ))
     }
 
     fn finding(
@@ -213,7 +227,7 @@ impl Case<'_> {
                 unseen.extend(explain::unread(history));
             }
             Some(End::NoRestart) => {
-                unseen.push("nobody restarted the server within the limit".into())
+                unseen.push(no_restart(history).into());
             }
             Some(End::Broken { why }) => {
                 unseen.push(format!("the run was broken off: {}", why.escape_debug()))

@@ -11,6 +11,7 @@ use std::cmp::Ordering;
 use std::collections::{HashMap, HashSet};
 
 use super::catalogue::{Catalogue, Meaning};
+use super::newcomer;
 use crate::check::{Offender, Wrong};
 use crate::history::{Client, Duplicates, Elapsed, Entry, EventIx, History, IdKind};
 
@@ -286,6 +287,11 @@ impl Arrivals {
         let (mut epoch, mut progress) = (0, Progress::default());
         for entry in client.entries(order.history) {
             let receipt = match entry {
+                Entry::Session { session, .. } if newcomer::is_new(client, session) => {
+                    part += 1;
+                    progress = Progress::default();
+                    continue;
+                }
                 Entry::Session { .. } => continue,
                 Entry::Reset { .. } => {
                     part += 1;

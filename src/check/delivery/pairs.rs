@@ -12,6 +12,8 @@ enum Missing {
     Reset,
     Absent,
     NotDue,
+    /// The client was new when it was past: no pair of the count.
+    Past,
 }
 
 impl Walk<'_, '_> {
@@ -19,6 +21,15 @@ impl Walk<'_, '_> {
         let history = self.scene.history;
         let deadline = self.presence.deadline(self.scene.catalogue.item(x).known);
         let reset = self.resets.iter().find(|(_, covered)| covered.has(x));
+        if let Some(since) = self.newcomer.past(x) {
+            // Overdue, or reloaded, before the client forgot everything: that doesn't undo it.
+            return match (deadline, reset) {
+                (Some(due), Some((at, _))) if due < *at && due < since => Missing::Lost,
+                (_, Some((at, _))) if *at < since => Missing::Reset,
+                (Some(due), _) if due < since => Missing::Lost,
+                _ => Missing::Past,
+            };
+        }
         match (deadline, reset) {
             // Overdue before the reload was asked for: the reload doesn't undo it.
             (Some(due), Some((at, _))) if due < *at => Missing::Lost,
@@ -54,6 +65,7 @@ impl Walk<'_, '_> {
                 Missing::Reset => reset += 1,
                 Missing::Absent => absent += 1,
                 Missing::NotDue => not_due += 1,
+                Missing::Past => {}
             }
         }
         let delivered = self.got.count(due) - self.late;

@@ -35,6 +35,13 @@ impl Refusal {
         self.asked.get_or_insert(at);
     }
 
+    /// The client lost its memory then: whether it was told before to begin anew, and never did.
+    pub(super) fn forget(&mut self, at: Elapsed) -> bool {
+        let asked = self.asked.is_some_and(|asked| asked < at);
+        *self = Self::default();
+        asked
+    }
+
     /// A session begins; true where the client begins anew in it, so that it holds nothing.
     pub(super) fn session(&mut self, client: &Client, index: usize) -> bool {
         let session = &client.sessions[index];

@@ -14,6 +14,9 @@ impl Walk<'_, '_> {
         let Some(session) = self.client.sessions.get(receipt.session) else {
             return;
         };
+        if let Some(until) = self.newcomer.served(session, receipt.at) {
+            self.begin_as_new(session.opened, until);
+        }
         if self.refusal.goes_on(receipt.session, session, receipt.at) {
             self.forget();
         }
@@ -39,8 +42,18 @@ impl Walk<'_, '_> {
             // A status or a close code says so: nothing of that session's own.
             self.leave();
         }
+        // A server may begin a new client's connection so.
+        let new = !over && self.newcomer.is_unserved();
+        if let Some(session) = told_in.filter(|_| new) {
+            self.newcomer.served(session, at);
+            self.begin_as_new(session.opened, at);
+            self.newcomer.past.push((session.opened, covered.clone()));
+        }
         self.cover(at, at, covered);
         self.forget();
+        if new {
+            return;
+        }
         self.refusal.ask(at);
         let resumed = told_in.is_some_and(|s| s.resumed_from.is_some());
         if over {

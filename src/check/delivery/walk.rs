@@ -10,10 +10,11 @@ use super::again::Again;
 use super::bits::Bits;
 use super::catalogue::{Catalogue, Meaning};
 use super::explain;
+use super::newcomer::{self, Newcomer};
 use super::order::{Order, Progress};
 use super::presence::Presence;
 use super::refusal::Refusal;
-use super::resets::Covers;
+use super::resets::{Covers, sent_until};
 use super::unread::{UnreadFacts, unread};
 use super::visit::{Holdings, Visit};
 use crate::check::timeline::{Place, Timeline};
@@ -77,6 +78,7 @@ pub(super) struct Walk<'s, 'a> {
     pub(super) unread: Option<Bits>,
     pub(super) visit: Option<Visit>,
     pub(super) refusal: Refusal,
+    pub(super) newcomer: Newcomer,
     pub(super) told: bool,
     /// It began anew without a cursor, after a refused resume or a reset.
     pub(super) anew: bool,
@@ -125,6 +127,7 @@ impl<'s, 'a> Walk<'s, 'a> {
             unread: unread(client, scene.catalogue),
             visit: None,
             refusal: Refusal::default(),
+            newcomer: Newcomer::default(),
             told: false,
             anew: false,
             places,
@@ -167,7 +170,15 @@ impl<'s, 'a> Walk<'s, 'a> {
     fn session(&mut self, index: usize) {
         self.leave();
         if let Some(session) = self.client.sessions.get(index) {
-            if self.refusal.session(self.client, index) {
+            let anew = self.refusal.session(self.client, index);
+            if self.newcomer.session(self.client, index) {
+                // What it was told before it forgot everything stands, and changes nothing any more.
+                let since = newcomer::since(self.client, index).unwrap_or_default();
+                self.told |= self.refusal.forget(since);
+                self.forget();
+                let past = self.scene.catalogue.known_before(session.dialled);
+                self.covered.add_all(&past);
+            } else if anew {
                 self.forget();
             }
             let flapped = self.flapped(index);
@@ -191,6 +202,9 @@ impl<'s, 'a> Walk<'s, 'a> {
         if let Some(beginning) = self.refusal.left(session) {
             self.begin_anew(beginning, session.opened);
         }
+        if let Some(until) = self.newcomer.left(session) {
+            self.begin_as_new(session.opened, until);
+        }
         let Some(visit) = self.visit.take() else {
             return;
         };
@@ -211,6 +225,13 @@ impl<'s, 'a> Walk<'s, 'a> {
         );
         self.totals.resumes[self.place][visit.index] = outcome;
         self.totals.caught_up[self.place][visit.index] = visit.caught_up;
+    }
+
+    /// What was sent until then is past to the new client.
+    pub(super) fn begin_as_new(&mut self, opened: Elapsed, until: Elapsed) {
+        let past = sent_until(self.scene.catalogue, until);
+        self.covered.add_all(&past);
+        self.newcomer.past.push((opened, past));
     }
 
     fn receipt(&mut self, receipt: Receipt) {
@@ -282,7 +303,10 @@ impl<'s, 'a> Walk<'s, 'a> {
             return;
         }
         self.held.add(x);
-        if !self.got.has(x) {
+        // What was there before the client was new is no pair of the count, given to it or not.
+        let past = self.newcomer.past(x);
+        let before = past.is_some_and(|since| item.known < since);
+        if !self.got.has(x) && !before {
             self.got.add(x);
             self.totals.facts.recovered += u64::from(item.fate == Fate::Unknown);
             let deadline = self.presence.deadline(item.known);

@@ -51,6 +51,9 @@ pub(super) fn facts(
         recovery_ms: percentiles(recoveries.collect()),
         exposed_clients: case.delivery.exposed.get(place).copied().unwrap_or(0),
         waves: waves.iter().map(|w| wave_facts(case, outage, w)).collect(),
+        // Told elsewhere.
+        refresh: None,
+        reload: None,
     }
 }
 
@@ -121,7 +124,7 @@ fn wave_facts(case: &Case<'_>, outage: &OutageSpan, wave: &Measured) -> WaveFact
     let span = |span| (wave.back > 0).then(|| ms(span));
     WaveFacts {
         wave: wave.wave,
-        dropped: wave.clients,
+        dropped: count_clients(rows.iter()),
         reconnected: count_clients(rows.iter().filter(|r| r.session.is_some())),
         span_ms: span(wave.span.reached),
         dialled_span_ms: span(wave.span.dialled),
@@ -129,7 +132,7 @@ fn wave_facts(case: &Case<'_>, outage: &OutageSpan, wave: &Measured) -> WaveFact
     }
 }
 
-fn percentiles(mut values: Vec<Duration>) -> Option<Percentiles> {
+pub(crate) fn percentiles(mut values: Vec<Duration>) -> Option<Percentiles> {
     let mut rank = |q| quantile(&mut values, q).map(ms);
     Some(Percentiles {
         p50: rank(0.5)?,

@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use super::facts::count_clients;
 use crate::check::timeline::{self, OutageSpan, WaveSpan};
 use crate::check::{Return, Timeline};
 use crate::history::{Attempt, AttemptOutcome, Elapsed, History};
@@ -12,7 +13,7 @@ use crate::history::{Attempt, AttemptOutcome, Elapsed, History};
 pub(super) struct Measured {
     /// From 1 within its outage.
     pub(super) wave: u32,
-    /// Clients dropped in it.
+    /// Clients dropped in it, but for those that started anew meanwhile: herd chose their instants, not their policy.
     pub(super) clients: u32,
     /// Absences that ended.
     pub(super) back: u32,
@@ -46,13 +47,26 @@ impl Measured {
         wave: &WaveSpan,
         window: Duration,
     ) -> Self {
-        let rows = timeline.of_wave(outage.outage, wave.wave);
+        let all = timeline.of_wave(outage.outage, wave.wave);
+        let others;
+        let rows = match all.iter().any(|row| refreshed(history, row)) {
+            false => all,
+            true => {
+                let rows = all.iter().filter(|row| !refreshed(history, row));
+                others = rows.cloned().collect::<Vec<_>>();
+                others.as_slice()
+            }
+        };
+        let refreshed = (all.len() - rows.len()) as u32;
         let reconnects: Vec<&Attempt> = rows.iter().filter_map(|r| reconnect(history, r)).collect();
         let span_of =
             |instant: fn(&Attempt) -> Elapsed| span(reconnects.iter().map(|a| instant(a)));
         Self {
             wave: wave.wave,
-            clients: wave.dropped,
+            clients: match refreshed {
+                0 => wave.dropped,
+                _ => count_clients(rows.iter()),
+            },
             back: reconnects.len() as u32,
             pending: rows.iter().any(|r| {
                 let quit =
@@ -78,6 +92,17 @@ impl Measured {
     pub(super) fn share(&self) -> f64 {
         self.peak.dialled.max(self.peak.reached) as f64 / f64::from(self.clients.max(1))
     }
+}
+
+/// Whether the client started anew within an absence, or began it so.
+fn refreshed(history: &History, row: &Return) -> bool {
+    let Some((_, client)) = timeline::client(history, row.client) else {
+        return false;
+    };
+    let back = row.session.and_then(|session| client.sessions.get(session));
+    let until = back.map_or(history.horizon, |session| session.dialled);
+    let mut refreshed = client.refreshed.iter();
+    refreshed.any(|(at, _)| row.dropped <= *at && *at <= until)
 }
 
 /// The dial that ended an absence.
@@ -129,7 +154,7 @@ fn past_connect(attempt: &Attempt) -> bool {
 }
 
 /// The most instants in any window of this length, its end excluded.
-pub(super) fn busiest(mut instants: Vec<Elapsed>, window: Duration) -> u64 {
+pub(crate) fn busiest(mut instants: Vec<Elapsed>, window: Duration) -> u64 {
     instants.sort_unstable();
     let mut from = 0;
     let mut most = 0;

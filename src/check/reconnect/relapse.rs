@@ -28,7 +28,9 @@ pub(super) fn relapse(case: &Case<'_>) -> Finding {
         .iter()
         .map(|(at, status)| format!("the server died by itself at {:.2} s ({status})", secs(*at)));
     let why: Vec<String> = told.chain(died).collect();
-    let seen = outages.iter().any(|o| o.outage > 0 && !o.waves.is_empty());
+    let seen = outages
+        .iter()
+        .any(|o| o.outage > 0 && o.waves.iter().any(|w| w.dropped > w.own));
     let own = opening::ended(case.history);
     let (outcome, why) = match (why.is_empty(), seen) {
         (false, _) => (Outcome::Fail, why.join("; ")),

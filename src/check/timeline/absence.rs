@@ -13,7 +13,7 @@ pub(super) struct Absence {
     pub(super) at: Elapsed,
     /// When the lost session was opened, where it ended half-open and was really lost earlier.
     pub(super) half_open: Option<Elapsed>,
-    /// herd's own profile ended the lost session.
+    /// herd itself ended the lost session: by its profile, or because the client started anew.
     pub(super) own: bool,
     /// The sessions that came of it: flapped ones, then the reconnect.
     pub(super) sessions: Range<usize>,
@@ -69,7 +69,10 @@ pub(super) fn absences_of(index: usize, client: &Client, flapped: &[bool]) -> Ve
             at,
             half_open: matches!(session.closed, Some((_, Cause::HalfOpen)))
                 .then_some(session.opened),
-            own: matches!(session.closed, Some((_, Cause::Unanswered))),
+            own: matches!(
+                session.closed,
+                Some((_, Cause::Unanswered | Cause::Refreshed))
+            ),
             sessions: place + 1..back.map_or(flapped.len(), |b| b + 1),
             back: back.is_some(),
             dials: first_dial

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use super::SEQ_BASE;
 use crate::history::{
-    Attempt, AttemptOutcome, Cause, Client, ClientEvent, Elapsed, Event, EventIx, Quit, Seq,
+    Attempt, AttemptOutcome, Cause, Client, ClientEvent, Elapsed, Event, EventIx, Memory, Quit,
+    Reload, Seq,
 };
 
 /// One client's story; call its methods in the order of their instants.
@@ -200,6 +201,29 @@ impl Story<'_> {
             at: Elapsed::from_millis(ms),
             why,
         });
+        self
+    }
+
+    /// The client started anew.
+    pub fn refreshed(&mut self, ms: u64, memory: Memory) -> &mut Self {
+        self.client.push(ClientEvent::Refreshed {
+            at: Elapsed::from_millis(ms),
+            memory,
+        });
+        self
+    }
+
+    /// The client asked for the full state, and the answer ended `took` ms later with this status.
+    pub fn reloaded(&mut self, ms: u64, took: u64, status: u16) -> &mut Self {
+        let done = (200..300).contains(&status);
+        let why = format!("status {status}");
+        self.client.push(ClientEvent::Reloaded(Reload {
+            asked: Elapsed::from_millis(ms),
+            ended: Elapsed::from_millis(ms + took),
+            status: Some(status),
+            bytes: 10,
+            why: if done { "".into() } else { why.into() },
+        }));
         self
     }
 

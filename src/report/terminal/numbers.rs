@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use super::text::{COLUMNS, Page, TIE, Tone, bytes, count, counted, duration, ms, tied};
-use super::{INDENT, SAMPLE, line};
+use super::{INDENT, SAMPLE, line, renewal};
 use crate::check::{GeneratorFacts, Percentiles, ResumeFacts};
 use crate::history::{AttemptOutcome, Elapsed, History, Mark, Source};
 use crate::report::escape::safe;
@@ -53,6 +53,14 @@ pub(super) fn tell(page: &mut Page, input: &Input<'_>) {
     }
     if let Some(told) = &summary.retry_after {
         entry("Asked to", &retry_after(told));
+    }
+    for server in &summary.health {
+        entry("Server", &renewal::health(server, summary.health.len()));
+    }
+    for death in summary.deaths.iter().take(SAMPLE) {
+        for (n, text) in renewal::death(death).iter().enumerate() {
+            entry(if n == 0 { "Died" } else { "" }, text);
+        }
     }
     if !simulated {
         entry("herd's lag", &lag(&summary.generator));

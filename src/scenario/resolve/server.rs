@@ -98,7 +98,19 @@ impl Draft {
             pick: or(&draft.pick, |pick| pick, Pick::default()),
             ready: draft.ready.as_ref().map(|given| given.value.clone()),
             ready_limit: self.positive(&draft.ready_limit, Duration::from_secs(30))?,
+            watch_pid: self.watch_pid(owner)?,
         })
+    }
+
+    fn watch_pid(&self, owner: Owner) -> Result<Option<u32>, Error> {
+        let given = &self.target.watch_pid;
+        if owner != Owner::Remote {
+            self.idle(given, "herd watches the server that it starts by itself")?;
+        }
+        if given.is_none() || owner != Owner::Remote {
+            return Ok(None);
+        }
+        self.count(given, 1..=i32::MAX as u32, 1).map(Some)
     }
 
     fn embedded_url(&self, profile: &Profile) -> Result<String, Error> {

@@ -41,6 +41,7 @@ pub(crate) fn scenario(address: SocketAddr) -> Scenario {
             pick: Default::default(),
             ready: None,
             ready_limit: PATIENCE,
+            watch_pid: None,
         },
         connect: Connect {
             profile: Spec::builtin(ProfileName::After),

@@ -93,8 +93,12 @@ pub(super) fn verdict() -> Verdict {
         recovery_ms: None,
         exposed_clients: 0,
         waves: Vec::new(),
+        refresh: None,
+        reload: None,
     };
     Verdict {
+        health: Vec::new(),
+        deaths: Vec::new(),
         outcome: Outcome::Fail,
         findings: Vec::new(),
         outages: vec![outage],

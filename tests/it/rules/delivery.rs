@@ -5,6 +5,7 @@
 
 mod epochs;
 mod faithful;
+mod newcomer;
 mod observed;
 mod ordered;
 mod redelivered;
