@@ -9,8 +9,8 @@ use std::io::{self, Write};
 
 use super::{Input, Render};
 use crate::history::{
-    AttemptOutcome, Cause, ClientId, Elapsed, Entry, EventIx, Fate, History, PublicationKind,
-    Session,
+    Attempt, AttemptOutcome, Cause, ClientId, Elapsed, Entry, EventIx, Fate, History,
+    PublicationKind, Session,
 };
 
 pub(super) const FILES: &[(&str, Render)] = &[
@@ -82,7 +82,7 @@ impl<'a> Table<'a> {
 fn attempts(out: &mut dyn Write, input: &Input<'_>) -> io::Result<()> {
     let mut table = Table::new(
         out,
-        "outage,wave,client,attempt,due_us,dialled_us,ended_us,outcome",
+        "outage,wave,client,attempt,due_us,dialled_us,ended_us,outcome,target",
     )?;
     let mut returns: Vec<_> = input.verdict.returns.iter().collect();
     returns.sort_by_key(|r| (r.client, r.dropped));
@@ -109,7 +109,8 @@ fn attempts(out: &mut dyn Write, input: &Input<'_>) -> io::Result<()> {
             table.number(outage).number(wave).number(client.id.0);
             table.number(count).number(attempt.due.micros());
             table.number(attempt.dialled.micros());
-            table.number(attempt.ended.micros()).text(outcome).end()?;
+            table.number(attempt.ended.micros()).text(outcome);
+            table.number(target(attempt)).end()?;
         }
     }
     table.finish()
@@ -118,7 +119,7 @@ fn attempts(out: &mut dyn Write, input: &Input<'_>) -> io::Result<()> {
 fn sessions(out: &mut dyn Write, input: &Input<'_>) -> io::Result<()> {
     let mut table = Table::new(
         out,
-        "client,session,outage,wave,opened_us,ended_us,cause,close_code,resumed_from,resume_outcome,caught_up_us",
+        "client,session,outage,wave,opened_us,ended_us,cause,close_code,resumed_from,resume_outcome,caught_up_us,target",
     )?;
     for (client, facts) in input.history.clients.iter().zip(&input.verdict.sessions) {
         for (n, (session, facts)) in client.sessions.iter().zip(facts).enumerate() {
@@ -128,10 +129,20 @@ fn sessions(out: &mut dyn Write, input: &Input<'_>) -> io::Result<()> {
             ending(&mut table, session);
             table.id(input.history, session.resumed_from);
             table.text(facts.resume.map_or("", |resume| resume.name()));
-            table.instant(facts.caught_up).end()?;
+            table.instant(facts.caught_up);
+            match client.attempts.get(session.attempt) {
+                Some(attempt) => table.number(target(attempt)),
+                None => table.text(""),
+            };
+            table.end()?;
         }
     }
     table.finish()
+}
+
+/// Which of several targets was dialled, from 1.
+fn target(attempt: &Attempt) -> u64 {
+    u64::from(attempt.target) + 1
 }
 
 fn ending(table: &mut Table<'_>, session: &Session) {

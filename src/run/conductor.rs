@@ -170,7 +170,7 @@ pub(super) async fn conduct(
         trigger,
         publisher,
         mostly_dropped,
-        port: _held,
+        ports: _held,
     } = match started {
         Ok(started) => started,
         Err(asked) => return interrupted_early(writer, clock, asked),
@@ -361,7 +361,7 @@ impl Conductor<'_> {
                     outage.no_restart = true;
                 }
             }
-            Step::CommandEnded => {
+            Step::Over => {
                 if let Some(outage) = &mut self.outage {
                     outage.commanded = false;
                 }
