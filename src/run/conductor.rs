@@ -72,6 +72,8 @@ pub(super) struct Outage<'a> {
     pub(super) limit: Duration,
     /// More falls are to come: the restart command is still at work, or herd is.
     pub(super) commanded: bool,
+    /// herd itself has the target fall several times.
+    pub(super) several: bool,
 }
 
 impl<'a> Outage<'a> {
@@ -95,6 +97,7 @@ impl<'a> Outage<'a> {
             wave: (0, Elapsed::ZERO),
             limit: Duration::ZERO,
             commanded: several,
+            several: asked.falls > 1 || asked.trigger.kind() == TriggerKind::Rolling,
         }
     }
 
@@ -322,7 +325,11 @@ impl Conductor<'_> {
                 self.sources.mark(at, mark.clone());
                 match (&mut self.outage, mark) {
                     (Some(outage), Mark::Gone { .. }) => outage.gone = Some(at),
-                    (Some(outage), Mark::Ready { .. }) => outage.ready = Some(at),
+                    (Some(outage), Mark::Ready { .. }) => {
+                        outage.ready = Some(at);
+                        // With several falls, what came before this one is no sign of life any more.
+                        outage.others_since = None;
+                    }
                     // Whoever is back has lost the connection again, and the limit for coming back begins anew.
                     (Some(outage), Mark::Died { .. }) => {
                         (outage.gone, outage.ready) = (Some(at), None)
