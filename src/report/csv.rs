@@ -328,25 +328,25 @@ mod tests {
     #[test]
     fn attempts_stand_in_the_absence_that_they_ended_or_not() {
         insta::assert_snapshot!(written("attempts.csv"), @r##"
-    outage,wave,client,attempt,due_us,dialled_us,ended_us,outcome
-    0,0,1,1,10000,10000,11000,opened
-    1,1,1,1,1100000,1100000,1101000,refused
-    1,1,1,2,1900000,1900000,1901000,handshake
-    1,1,1,3,2100000,2100000,2101000,flapped
-    1,1,1,4,2200000,2201000,2203000,opened
-    0,0,2,1,20000,20000,21000,opened
-    1,1,2,1,1200000,1200000,1201000,local
+    outage,wave,client,attempt,due_us,dialled_us,ended_us,outcome,target
+    0,0,1,1,10000,10000,11000,opened,1
+    1,1,1,1,1100000,1100000,1101000,refused,1
+    1,1,1,2,1900000,1900000,1901000,handshake,1
+    1,1,1,3,2100000,2100000,2101000,flapped,1
+    1,1,1,4,2200000,2201000,2203000,opened,1
+    0,0,2,1,20000,20000,21000,opened,1
+    1,1,2,1,1200000,1200000,1201000,local,1
     "##);
     }
 
     #[test]
     fn sessions_tell_cause_and_resume() {
         insta::assert_snapshot!(written("sessions.csv"), @r##"
-    client,session,outage,wave,opened_us,ended_us,cause,close_code,resumed_from,resume_outcome,caught_up_us
-    1,1,0,0,11000,1000000,close,1012,,,
-    1,2,1,1,2101000,2102000,eof,,,,
-    1,3,1,1,2203000,,,,1,resumed,2300000
-    2,1,0,0,21000,1001000,eof,,,,
+    client,session,outage,wave,opened_us,ended_us,cause,close_code,resumed_from,resume_outcome,caught_up_us,target
+    1,1,0,0,11000,1000000,close,1012,,,,1
+    1,2,1,1,2101000,2102000,eof,,,,,1
+    1,3,1,1,2203000,,,,1,resumed,2300000,1
+    2,1,0,0,21000,1001000,eof,,,,,1
     "##);
     }
 
