@@ -26,6 +26,7 @@ use crate::probe::Probe;
 use crate::report::Format;
 use crate::scenario::{Count, Scenario, word};
 use crate::server::defect::Planted;
+use crate::server::slow::SlowStart;
 use crate::server::{self, HOLD};
 use help::{exits, manual};
 
@@ -262,9 +263,15 @@ struct ServeArgs {
     /// Directory of the event log; without it the log is gone with the process
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
+    /// Other servers keep their log in that directory too: each has every event, under the same id
+    #[arg(long, requires = "data")]
+    shared: bool,
     /// How many events are kept for replay
     #[arg(long, value_name = "COUNT", value_parser = word::<Count>)]
     keep: Option<Count>,
+    /// Take connections at once but serve nobody for a time: "hang 2s", or "503 2s" with a Retry-After
+    #[arg(long, value_name = "HOW TIME")]
+    slow_start: Option<SlowStart>,
     /// Plant a bug (may be repeated); see herd list defects
     #[arg(long, value_name = "NAME[=ARG]")]
     defect: Vec<Planted>,
@@ -282,6 +289,12 @@ impl ServeArgs {
         server::Config {
             listen: self.listen,
             data: self.data,
+            sharing: if self.shared {
+                server::Sharing::Shared
+            } else {
+                server::Sharing::Alone
+            },
+            slow_start: self.slow_start,
             keep: self.keep.map_or(usual.keep, |Count(keep)| keep),
             defects: self.defect,
             ledger: self.ledger,

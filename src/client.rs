@@ -46,6 +46,8 @@ pub async fn live(crew: Arc<Crew>, handle: Arc<Handle>, from: Elapsed) {
         cursor: Cursor::None,
         guess: Guess::default(),
         session: 0,
+        dials: 0,
+        target: 0,
         kept: [0; 3],
     };
     client.run(from + crew.plan.first_due(handle.id())).await;
@@ -77,6 +79,10 @@ struct Client<'a> {
     guess: Guess,
     /// The number of the last session, from 1.
     session: u32,
+    /// How often it has dialled.
+    dials: u32,
+    /// The target of the last dial, from 0.
+    target: u16,
     /// Frames that were kept because they could not be read, of each kind.
     kept: [u32; 3],
 }
@@ -108,10 +114,10 @@ impl Client<'_> {
     async fn dial(&mut self, dial: Dial) -> Dialled {
         self.resumed = dial.cursor.map(|event| self.crew.table.get(event));
         let cursor = self.resumed.as_ref().and_then(|event| event.id.as_deref());
-        let call = self
-            .crew
-            .plan
-            .call(self.handle.id(), cursor, self.talk.named());
+        let plan = &self.crew.plan;
+        self.target = plan.target_of(self.handle.id(), self.dials);
+        self.dials += 1;
+        let call = plan.call(self.handle.id(), self.target, cursor, self.talk.named());
         let mut stamps = Stamps::default();
         let mut ordered = None;
         let result = {
@@ -154,7 +160,7 @@ impl Client<'_> {
             ended,
             outcome,
             resumed_from: dial.cursor,
-            target: 0,
+            target: self.target,
         });
         if let Some(delay) = stamps.retry_after {
             self.handle.lock().recorder.retry_after(ended, delay);

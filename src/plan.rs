@@ -11,13 +11,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use url::{Host, Url};
+use xxhash_rust::xxh3::xxh3_64;
 
 use self::auth::{AUTHORIZATION, Auth};
 use self::columns::Columns;
 use crate::error::Error;
 use crate::history::{ClientId, Shard};
 use crate::profile::{Pointers, Profile, Transport};
-use crate::scenario::{Scenario, columns, resumes, templates};
+use crate::scenario::{Pick, Scenario, columns, resumes, templates};
 use crate::template::{Place, Template, Values};
 
 /// Beyond about 14,000 connections from one address to one target a connect costs milliseconds of kernel time.
@@ -45,13 +46,22 @@ pub struct Plan {
     seed: u64,
     ramp: Duration,
     profile: Arc<Profile>,
-    url: Template,
-    /// The profile's query pairs that the user's URL speaks for itself.
-    spoken_for: Vec<String>,
+    /// At least one.
+    targets: Vec<Destination>,
+    pick: Pick,
     headers: Vec<(String, Template)>,
     auth: Option<Auth>,
     columns: Columns,
     sources: Sources,
+}
+
+/// One target.
+#[derive(Debug, Clone)]
+struct Destination {
+    url: Template,
+    /// The profile's query pairs that the user's URL speaks for itself.
+    spoken_for: Vec<String>,
+    /// The supervised server's; none where somebody else runs it.
     port: Option<u16>,
     /// Where the full state is.
     reload: Option<Url>,
@@ -79,12 +89,12 @@ pub struct Call {
 }
 
 impl Plan {
-    /// Resolves a scenario; `port` is the supervised server's, none where somebody else runs it.
+    /// Resolves a scenario; `ports` are the supervised servers', none where somebody else runs them.
     ///
     /// # Errors
     /// [`Error::Usage`] for a template whose variable, file or column is missing, a mistake in the profile, a URL that is
     /// none or not of the profile's transport, and a header that is malformed or the handshake's own.
-    pub fn new(scenario: &Scenario, port: Option<u16>) -> Result<Self, Error> {
+    pub fn new(scenario: &Scenario, ports: &[u16]) -> Result<Self, Error> {
         let connect = &scenario.connect;
         let profile = compiled(scenario)?;
         let names: Vec<&str> = profile.names().collect();
@@ -99,19 +109,20 @@ impl Plan {
             shard: scenario.shard,
             seed: scenario.seed,
             ramp: connect.ramp,
-            url: Template::compile(&scenario.target.url, &names)?,
-            spoken_for: spoken_for(&scenario.target.url, &profile),
+            targets: destinations(scenario, ports, &profile)?,
+            pick: scenario.target.pick,
             headers,
             auth: Auth::new(connect)?,
             columns: own_columns(scenario, &profile)?,
             sources: Sources::Any,
-            port,
-            reload: reload::address(scenario.reload.as_deref(), port)?,
             profile: Arc::new(profile),
         };
-        let url = plan.call(ClientId(1), None, &[]).map_err(Error::Usage)?.url;
+        let targets = 0..plan.targets.len() as u16;
+        let calls = targets.map(|target| plan.call(ClientId(1), target, None, &[]));
+        let calls = calls.collect::<Result<Vec<_>, _>>().map_err(Error::Usage)?;
+        let near = calls.iter().all(|call| is_loopback(&call.url));
         plan.sources = match &connect.source_ips[..] {
-            [] if scenario.clients > CLIENTS_PER_ADDRESS && is_loopback(&url) => Sources::Loopback,
+            [] if scenario.clients > CLIENTS_PER_ADDRESS && near => Sources::Loopback,
             [] => Sources::Any,
             given => Sources::Given(given.to_vec()),
         };
@@ -130,13 +141,34 @@ impl Plan {
         self.columns.hide(text)
     }
 
-    /// What fills a client's templates: its number, its row, the server's port. A dial adds its cursor and what the client
+    /// How many targets there are, at least 1.
+    #[must_use]
+    pub fn targets(&self) -> u16 {
+        self.targets.len() as u16
+    }
+
+    /// Which target a client dials; `dial` counts all its dials, from 0. By turns it begins with the one that its number
+    /// falls on, so that a herd spreads evenly, and goes on with each dial, so that no client waits for a server that is
+    /// down while others are up.
+    #[must_use]
+    pub fn target_of(&self, client: ClientId, dial: u32) -> u16 {
+        let all = self.targets.len() as u64;
+        let place = u64::from(client.0 - 1);
+        let target = match self.pick {
+            Pick::RoundRobin => (place + u64::from(dial)) % all,
+            Pick::Sticky => place % all,
+            Pick::Random => drawn(self.seed, client, dial) % all,
+        };
+        target as u16
+    }
+
+    /// What fills a client's templates: its number, its row, that target's port. A dial adds its cursor and what the client
     /// captured.
     #[must_use]
-    pub fn values(&self, client: ClientId) -> Values<'_> {
+    pub fn values(&self, client: ClientId, target: u16) -> Values<'_> {
         Values {
             client: client.0,
-            port: self.port,
+            port: self.targets[usize::from(target)].port,
             row: self.columns.of(client),
             ..Values::default()
         }
@@ -175,23 +207,24 @@ impl Plan {
         }
     }
 
-    /// The words of a client's dial that resumes from a cursor (none = from nothing). `named` is what the client captured,
-    /// in the order of the profile's names.
+    /// The words of a client's dial of a target (from 0, as [`Plan::target_of`] has it) that resumes from a cursor (none =
+    /// from nothing). `named` is what the client captured, in the order of the profile's names.
     ///
     /// # Errors
     /// What is wrong with the expanded URL or header, and what to do.
     pub fn call(
         &self,
         client: ClientId,
+        target: u16,
         cursor: Option<&str>,
         named: &[Option<Box<str>>],
     ) -> Result<Call, String> {
         let values = Values {
             cursor,
             named,
-            ..self.values(client)
+            ..self.values(client, target)
         };
-        let mut url = self.address(&values)?;
+        let mut url = self.address(&self.targets[usize::from(target)], &values)?;
         let mut headers = self.lines(&values)?;
         let in_url = auth::taken_from(&mut url);
         let given = headers
@@ -214,14 +247,14 @@ impl Plan {
     }
 
     /// The user's URL, with the profile's path where it has none, and the profile's query pairs.
-    fn address(&self, values: &Values<'_>) -> Result<Url, String> {
-        let text = self.url.expand(values, Place::Url);
+    fn address(&self, target: &Destination, values: &Values<'_>) -> Result<Url, String> {
+        let text = target.url.expand(values, Place::Url);
         let mut url = parse_url(&text, self.profile.transport())?;
         if let (true, Some(path)) = (url.path() == "/", self.profile.path()) {
             url.set_path(path);
         }
         for (name, value) in self.profile.query(values) {
-            if !self.spoken_for.iter().any(|spoken| spoken == name) {
+            if !target.spoken_for.iter().any(|spoken| spoken == name) {
                 let before = url.query().filter(|query| !query.is_empty());
                 let query = before.map_or(String::new(), |query| format!("{query}&"));
                 url.set_query(Some(&format!("{query}{name}={value}")));
@@ -260,6 +293,45 @@ impl Plan {
     }
 }
 
+/// The targets in order: each server that herd runs has a port of its own, else each has its own URL.
+fn destinations(
+    scenario: &Scenario,
+    ports: &[u16],
+    profile: &Profile,
+) -> Result<Vec<Destination>, Error> {
+    let names: Vec<&str> = profile.names().collect();
+    let destination = |url: &str, port| {
+        Ok(Destination {
+            url: Template::compile(url, &names)?,
+            spoken_for: spoken_for(url, profile),
+            port,
+            reload: reload::address(scenario.reload.as_deref(), port)?,
+        })
+    };
+    let target = &scenario.target;
+    match ports {
+        [] => std::iter::once(&target.url)
+            .chain(&target.more_urls)
+            .map(|url| destination(url, None))
+            .collect(),
+        ports => {
+            let own = ports
+                .iter()
+                .map(|port| destination(&target.url, Some(*port)));
+            own.collect()
+        }
+    }
+}
+
+/// Any number, the same in every process that has this seed.
+fn drawn(seed: u64, client: ClientId, dial: u32) -> u64 {
+    let mut key = *b"target..................";
+    key[8..16].copy_from_slice(&seed.to_le_bytes());
+    key[16..20].copy_from_slice(&client.0.to_le_bytes());
+    key[20..].copy_from_slice(&dial.to_le_bytes());
+    xxh3_64(&key)
+}
+
 fn compiled(scenario: &Scenario) -> Result<Profile, Error> {
     let pointers = Pointers {
         id: scenario.connect.id.clone(),
@@ -290,6 +362,7 @@ fn own_columns(scenario: &Scenario, profile: &Profile) -> Result<Columns, Error>
         return Ok(Columns::default());
     };
     let texts = templates(profile.spec()).chain([&*scenario.target.url]);
+    let texts = texts.chain(scenario.target.more_urls.iter().map(String::as_str));
     let texts = texts.chain(scenario.connect.texts());
     let mut wanted: Vec<&str> = texts.flat_map(columns).collect();
     wanted.sort_unstable();

@@ -78,9 +78,15 @@ async fn look(probe: &Probe, dir: &Path, out: &mut dyn Write) -> Result<Exit, Er
     };
     let network = network::load(scenario)?;
     let header = prepare::header(scenario, "", 0)?;
-    let publishing = start::publishing(scenario, dir, &header, &expand, &network)?;
-    let ready = start::probe(scenario, &expand, &network)?;
-    let server = match start::server(scenario, dir, &expand, ready) {
+    let publishing = start::publishing(
+        scenario,
+        dir,
+        &header,
+        std::slice::from_ref(&expand),
+        &network,
+    )?;
+    let ready = start::probe(scenario, &scenario.target.url, &expand, &network)?;
+    let server = match start::server(scenario, dir, 1, &expand, ready) {
         // What the server does besides serving shows in what its client sees.
         Some(server) => Some(Supervised::start(server, clock).await?.0),
         None => None,

@@ -62,8 +62,9 @@ pub struct Config {
 pub enum Way {
     /// POST, one event a request, each with an `Idempotency-Key`.
     Http {
-        /// An `http://` or `https://` URL; a user in it becomes basic authentication.
-        url: String,
+        /// `http://` or `https://` URLs, at least one; a user in it becomes basic authentication. The first one is used until
+        /// it refuses or its answer is lost, then the next, in a circle.
+        urls: Vec<String>,
         /// Header lines `Name: value`.
         headers: Vec<String>,
     },
@@ -160,8 +161,8 @@ impl Publisher {
         let (tell, broken) = watch::channel(None);
         let mut tasks = JoinSet::new();
         let feed = match &config.way {
-            Way::Http { url, headers } => {
-                let poster = Arc::new(http::Poster::new(url, headers, &config, clock)?);
+            Way::Http { urls, headers } => {
+                let poster = Arc::new(http::Poster::new(urls, headers, &config, clock)?);
                 let conductor = Conductor {
                     shared: Arc::clone(&shared),
                     sender: Sender::Http(poster),

@@ -23,6 +23,8 @@ use crate::history::{
     CutKind, DeliveryMode, IdKind, Memory, PolicySource, Remembers, Shard, Source, TriggerKind,
 };
 use crate::profile::Spec;
+use crate::server::defect::Planted;
+use crate::server::slow::SlowStart;
 use crate::transport::tls;
 
 pub use draft::Draft;
@@ -145,13 +147,34 @@ impl Heartbeat {
 pub enum Server {
     /// This binary's `serve`, as a child process.
     Embedded {
-        /// Further arguments for `serve`, such as `--defect NAME` or `--keep N`.
-        args: Vec<String>,
+        /// Planted bugs.
+        planted: Vec<Plant>,
+        /// How many events it keeps for replay; none = its default.
+        keep: Option<u64>,
+        /// What handshakes meet at first, at each start but the first.
+        slow_start: Option<SlowStart>,
     },
     /// A command that herd starts and supervises (by `sh -c`); `{port}` in it is a free port, `PORT` in its environment.
     Command(String),
     /// Somebody else.
     Remote,
+}
+
+/// A planted bug of herd's own server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Plant {
+    /// Which.
+    pub defect: Planted,
+    /// In which of several servers, from 1; none = in all.
+    pub server: Option<u16>,
+}
+
+impl std::fmt::Display for Plant {
+    /// As it is written: `NAME`, `NAME=ARG`, each perhaps with `@SERVER`.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.defect.fmt(f)?;
+        self.server.map_or(Ok(()), |server| write!(f, "@{server}"))
+    }
 }
 
 /// How herd stops a server that it supervises.

@@ -18,6 +18,7 @@ mod log;
 mod problem;
 mod publish;
 mod resume;
+pub mod slow;
 mod socket;
 
 use std::io;
@@ -39,6 +40,7 @@ use faults::Faults;
 use listen::{Door, Peer};
 use log::{Log, Place};
 use problem::Problem;
+use slow::{Slow, SlowStart};
 
 pub use holder::{HOLD, hold};
 
@@ -52,8 +54,12 @@ pub struct Config {
     pub listen: SocketAddr,
     /// The directory of its log; none = in memory, gone with the process.
     pub data: Option<PathBuf>,
+    /// Whether other servers keep their log there too.
+    pub sharing: Sharing,
     /// How many events are kept, at least 1.
     pub keep: u64,
+    /// Whether it serves nobody at first.
+    pub slow_start: Option<SlowStart>,
     /// Planted bugs.
     pub defects: Vec<Planted>,
     /// Where they write a line before they act; none = nowhere.
@@ -71,7 +77,9 @@ impl Default for Config {
         Self {
             listen: (Ipv4Addr::LOCALHOST, 0).into(),
             data: None,
+            sharing: Sharing::Alone,
             keep: 1_000_000,
+            slow_start: None,
             defects: Vec::new(),
             ledger: None,
             seed: 0,
@@ -79,6 +87,16 @@ impl Default for Config {
             executable: None,
         }
     }
+}
+
+/// Whether a log is one server's own.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Sharing {
+    /// It is.
+    #[default]
+    Alone,
+    /// Several servers append to it and follow it, so that each has every event under the same id.
+    Shared,
 }
 
 /// What the server refuses.
@@ -111,6 +129,28 @@ struct App {
     subscribers: Arc<Semaphore>,
     stop: watch::Receiver<bool>,
     holder: Option<holder::Holder>,
+    /// Its slow start, and whether it is over.
+    warming: Option<(SlowStart, watch::Receiver<bool>)>,
+}
+
+impl App {
+    /// Lets a handshake wait, or refuses it, while the server is still starting.
+    async fn warm(&self) -> Result<(), Problem> {
+        let Some((slow, over)) = &self.warming else {
+            return Ok(());
+        };
+        let mut over = over.clone();
+        if slow.how == Slow::Busy && !*over.borrow() {
+            return Err(Problem::starting(slow.retry_after()));
+        }
+        let mut stop = self.stop.clone();
+        // Of either an error means that its sender is gone, and with it the server's owner.
+        tokio::select! {
+            biased;
+            _ = over.wait_for(|over| *over) => Ok(()),
+            _ = stop.wait_for(|stop| *stop) => Err(Problem::unavailable("the server is stopping")),
+        }
+    }
 }
 
 /// Runs the server until `shutdown` resolves. `on_ready` is called once, with the address, when it listens. Then every
@@ -126,11 +166,20 @@ pub async fn serve(
     check(&config)?;
     listen::raise_descriptor_limit();
     let (stop, stopped) = watch::channel(false);
-    let app = Arc::new(open(&config, stopped.clone())?);
+    let (warm, warming) = watch::channel(false);
+    let mut app = open(&config, stopped.clone())?;
+    app.warming = config.slow_start.map(|slow| (slow, warming));
+    let app = Arc::new(app);
     let door = Door::open(config.listen, config.limits.connections, &app.faults)
         .map_err(|e| broken(&format!("can't listen on {}", config.listen), &e))?;
     let address = door.address();
     app.faults.start();
+    if let Some(slow) = config.slow_start {
+        tokio::spawn(async move {
+            tokio::time::sleep(slow.lasts).await;
+            warm.send_replace(true);
+        });
+    }
     on_ready(address);
 
     let service = router(Arc::clone(&app)).into_make_service_with_connect_info::<Peer>();
@@ -166,7 +215,17 @@ fn check(config: &Config) -> Result<(), Error> {
             "nothing would be kept; give --keep at least 1".into(),
         ));
     }
+    if config.sharing == Sharing::Shared && config.data.is_none() {
+        return Err(Error::Usage(
+            "a log in memory can't be shared; give --data".into(),
+        ));
+    }
     for Planted { defect, .. } in &config.defects {
+        if config.sharing == Sharing::Shared && defect.begins_ids_anew() {
+            return Err(Error::Usage(format!(
+                "{defect} begins the ids anew, and other servers share them; plant it where there is one server"
+            )));
+        }
         if defect.needs_a_restart() && config.data.is_none() {
             return Err(Error::Usage(format!(
                 "{defect} acts after a restart, and a log in memory has none; give --data"
@@ -182,11 +241,18 @@ fn check(config: &Config) -> Result<(), Error> {
 }
 
 fn open(config: &Config, stop: watch::Receiver<bool>) -> Result<App, Error> {
+    let own = match config.sharing {
+        Sharing::Alone => String::new(),
+        Sharing::Shared => format!("-{}", config.listen.port()),
+    };
     let faults = Faults::new(
         config.defects.clone(),
         config.seed,
         config.ledger.as_deref(),
-        config.data.clone(),
+        config
+            .data
+            .as_ref()
+            .map(|data| data.join(faults::DIED.to_owned() + &own)),
     )
     .map_err(|source| Error::File {
         action: "write",
@@ -195,7 +261,11 @@ fn open(config: &Config, stop: watch::Receiver<bool>) -> Result<App, Error> {
     })?;
     let faults = Arc::new(faults);
     let keep = faults.keep(config.keep);
-    let place = config.data.clone().map_or(Place::Memory, Place::Dir);
+    let place = match (config.data.clone(), config.sharing) {
+        (None, _) => Place::Memory,
+        (Some(dir), Sharing::Alone) => Place::Dir(dir),
+        (Some(dir), Sharing::Shared) => Place::Shared(dir),
+    };
     let log = Log::open(&place, keep, Arc::clone(&faults)).map_err(|source| Error::File {
         action: "open the log in",
         path: config.data.clone().unwrap_or_default(),
@@ -215,6 +285,7 @@ fn open(config: &Config, stop: watch::Receiver<bool>) -> Result<App, Error> {
         subscribers: Arc::new(Semaphore::new(config.limits.connections as usize)),
         stop,
         holder,
+        warming: None,
     })
 }
 

@@ -31,6 +31,8 @@ pub const REVIVALS: u32 = 3;
 pub struct Server {
     /// What is run; `{port}` and the like are expanded.
     pub program: Program,
+    /// Further arguments of herd's own server, at each start but the first.
+    pub again: Vec<String>,
     /// Its environment besides herd's own; `PORT` is for the caller to add.
     pub env: Vec<(String, String)>,
     /// herd's binary and the server's log.

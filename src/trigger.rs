@@ -5,21 +5,24 @@
 //! were dropped", and judges nothing.
 
 mod command;
+mod falls;
+mod watcher;
 
+use std::future::poll_fn;
+use std::task::Poll;
 use std::time::Duration;
 
-use tokio::sync::{mpsc, oneshot, watch};
+use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 
 use crate::clock::Clock;
 use crate::error::Error;
 use crate::history::{Elapsed, Mark};
 use crate::target::guarded::Place;
-use crate::target::probe::{PACE, Probe};
+use crate::target::probe::Probe;
 use crate::target::{Escalation, Restart, ServerEvent, Supervised};
-
-/// How often a target that isn't herd's is asked whether it is still there.
-const WATCH_PACE: Duration = Duration::from_millis(100);
+use falls::{Agenda, Left};
+use watcher::Watcher;
 
 /// What a trigger tells.
 #[derive(Debug)]
@@ -53,8 +56,9 @@ pub enum Step {
         /// The process id.
         pid: u32,
     },
-    /// The restart command has ended well; until then the outage is its doing and isn't over.
-    CommandEnded,
+    /// Nothing more is to fall: the restart command has ended well, or the last of several falls is over. Until then the
+    /// outage isn't.
+    Over,
     /// herd's own tools failed, such as the restart command (exit 4).
     Broken(Error),
 }
@@ -62,8 +66,8 @@ pub enum Step {
 /// What is not herd's: how to see that it was restarted.
 #[derive(Debug, Clone)]
 pub struct Remote {
-    /// Whether it answers.
-    pub probe: Probe,
+    /// Whether each target answers; at least one.
+    pub probes: Vec<Probe>,
     /// How long it may take to be ready after it was gone.
     pub ready_limit: Duration,
     /// When most of the clients were found dropped in this outage; the caller sets it, and sets it back to none before
@@ -74,8 +78,35 @@ pub struct Remote {
 /// How an outage is to be caused.
 #[derive(Debug, Clone)]
 pub enum Pull {
-    /// herd stops and starts the server that it supervises.
+    /// herd stops and starts the servers that it supervises, all at once.
     Restart(Restart),
+    /// The same several times: a crash loop.
+    Crashes {
+        /// Each time.
+        restart: Restart,
+        /// How many times, at least 1.
+        falls: u32,
+        /// For how long they are up in between.
+        up: Duration,
+    },
+    /// herd restarts the servers that it supervises one after another.
+    Rolling {
+        /// Each.
+        restart: Restart,
+        /// From one's readiness to the next one's stop.
+        pause: Duration,
+    },
+    /// A command restarts each target, one after another.
+    RollingBy {
+        /// The line for one; `{target}` in it, and `TARGET` in its environment, is the target's number, from 1.
+        line: String,
+        /// How long each may take.
+        limit: Duration,
+        /// Where its output goes.
+        place: Place,
+        /// From one's readiness to the next one's command.
+        pause: Duration,
+    },
     /// A command, or somebody, restarts the target.
     Others(By),
 }
@@ -87,6 +118,8 @@ pub enum By {
     Command {
         /// The line, templates expanded.
         line: String,
+        /// What it finds in its environment besides herd's own.
+        env: Vec<(String, String)>,
         /// How long it may take.
         limit: Duration,
         /// Where its output goes.
@@ -106,7 +139,9 @@ pub struct Trigger {
     outage: u32,
     steps: mpsc::UnboundedReceiver<Step>,
     told: mpsc::UnboundedSender<Step>,
-    server: Option<Child>,
+    servers: Vec<Child>,
+    /// What is still to fall of them in this outage.
+    agenda: Option<Agenda>,
     remote: Option<Remote>,
     /// What is at work in this outage.
     work: JoinSet<()>,
@@ -120,7 +155,7 @@ struct Child {
     return_: Return,
 }
 
-/// Whether this outage's `Ready` was told: there is one an outage.
+/// Whether a fall's `Ready` was heard of a server: there is one a fall.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Return {
     Awaited,
@@ -128,28 +163,30 @@ enum Return {
 }
 
 impl Trigger {
-    /// herd stops and starts the server that it supervises.
+    /// herd stops and starts the servers that it supervises.
     #[must_use]
     pub fn child(
-        server: Supervised,
-        events: mpsc::UnboundedReceiver<ServerEvent>,
+        servers: Vec<(Supervised, mpsc::UnboundedReceiver<ServerEvent>)>,
         clock: Clock,
     ) -> Self {
-        let pid = server.pid();
-        let child = Child {
+        let pids = servers.iter().map(|(server, _)| server.pid());
+        let pids: Vec<u32> = pids.collect();
+        let child = |(server, events)| Child {
             server,
             events,
             return_: Return::Told,
         };
         let trigger = Self {
-            server: Some(child),
+            servers: servers.into_iter().map(child).collect(),
             ..Self::new(clock)
         };
-        let _ = trigger.told.send(Step::Started { target: 0, pid });
+        for (target, pid) in (0..).zip(pids) {
+            let _ = trigger.told.send(Step::Started { target, pid });
+        }
         trigger
     }
 
-    /// A command, or somebody, restarts the target.
+    /// A command, or somebody, restarts the targets.
     #[must_use]
     pub fn remote(remote: Remote, clock: Clock) -> Self {
         Self {
@@ -165,7 +202,8 @@ impl Trigger {
             outage: 0,
             steps,
             told,
-            server: None,
+            servers: Vec::new(),
+            agenda: None,
             remote: None,
             work: JoinSet::new(),
         }
@@ -182,21 +220,35 @@ impl Trigger {
     pub fn pull(&mut self, outage: u32, how: Pull) {
         self.outage = outage;
         self.work.abort_all();
+        self.agenda = None;
         tell_mark(&self.told, self.clock.now(), Mark::Trigger { outage });
-        match (how, &mut self.server, &self.remote) {
-            (Pull::Restart(restart), Some(child), _) => {
-                child.return_ = Return::Awaited;
-                child.server.restart(restart);
+        let servers = self.servers.len();
+        match (how, &self.remote) {
+            (Pull::Restart(restart), _) if servers > 0 => {
+                self.begin(Agenda::all(restart, 1, Duration::ZERO));
             }
-            (Pull::Others(by), _, Some(remote)) => {
-                let next = Watcher {
-                    remote: remote.clone(),
-                    by,
-                    outage,
-                    clock: self.clock,
-                    told: self.told.clone(),
-                };
-                self.work.spawn(next.watch());
+            (Pull::Crashes { restart, falls, up }, _) if servers > 0 => {
+                self.begin(Agenda::all(restart, falls, up));
+            }
+            (Pull::Rolling { restart, pause }, _) if servers > 0 => {
+                self.begin(Agenda::rolling(restart, servers, pause));
+            }
+            (Pull::Others(by), Some(remote)) => {
+                let watcher = self.watcher(remote.clone());
+                self.work.spawn(watcher.watch(by));
+            }
+            (
+                Pull::RollingBy {
+                    line,
+                    limit,
+                    place,
+                    pause,
+                },
+                Some(remote),
+            ) => {
+                let watcher = self.watcher(remote.clone());
+                let rolling = watcher.roll(line, (limit, pause), place);
+                self.work.spawn(rolling);
             }
             _ => {
                 let why = "herd has nothing to cause this outage with; check the trigger".into();
@@ -205,40 +257,132 @@ impl Trigger {
         }
     }
 
+    fn watcher(&self, remote: Remote) -> Watcher {
+        Watcher {
+            remote,
+            outage: self.outage,
+            clock: self.clock,
+            told: self.told.clone(),
+        }
+    }
+
+    fn begin(&mut self, agenda: Agenda) {
+        self.agenda = Some(agenda);
+        self.fall();
+    }
+
+    /// Begins the next fall of the agenda.
+    fn fall(&mut self) {
+        let Some(agenda) = &mut self.agenda else {
+            return;
+        };
+        let Some((fall, target)) = agenda.begin() else {
+            return;
+        };
+        if agenda.is_several() {
+            let outage = self.outage;
+            let mark = Mark::Fall {
+                outage,
+                fall,
+                target,
+            };
+            tell_mark(&self.told, self.clock.now(), mark);
+        }
+        let falls = |place: usize| target.is_none_or(|target| usize::from(target) == place);
+        for (place, child) in self.servers.iter_mut().enumerate() {
+            if falls(place) {
+                child.return_ = Return::Awaited;
+                child.server.restart(agenda.restart);
+            }
+        }
+    }
+
     /// The next thing that happened; waits for ever where nothing is going on. Dropping the future loses nothing.
     pub async fn next(&mut self) -> Step {
         loop {
-            let Some(child) = &mut self.server else {
-                return match self.steps.recv().await {
-                    Some(step) => step,
-                    // Not while `told` lives.
+            let due = self.agenda.as_ref().and_then(Agenda::next);
+            let due = due.map(|at| self.clock.instant(at));
+            let due = async {
+                match due {
+                    Some(due) => tokio::time::sleep_until(due).await,
                     None => std::future::pending().await,
-                };
+                }
             };
-            let event = tokio::select! {
+            let (place, event) = tokio::select! {
                 biased;
+                // `told` lives as long as this does.
                 Some(step) = self.steps.recv() => return step,
-                event = child.events.recv() => event,
+                event = event_of(&mut self.servers) => event,
+                () = due => {
+                    self.fall();
+                    continue;
+                }
             };
-            let Some(event) = event else {
-                return std::future::pending().await;
-            };
-            let (first, then) = steps_of(event, self.outage, &mut child.return_);
-            if let Some(then) = then {
-                let _ = self.told.send(then);
+            self.hear(place, event);
+        }
+    }
+
+    /// Tells what a server's event means for the outage.
+    fn hear(&mut self, place: usize, event: ServerEvent) {
+        let (outage, target) = (self.outage, place as u16);
+        let mark = |at, mark| tell_mark(&self.told, at, mark);
+        let never = match event {
+            ServerEvent::Stopped(stop) => {
+                mark(stop.exited, Mark::Gone { outage });
+                if let Escalation::Killed { at } = stop.escalation {
+                    let grace = at.since(stop.signalled);
+                    let _ = self.told.send(Step::Killed { at, grace });
+                }
+                return;
             }
-            if let Some(first) = first {
-                return first;
+            ServerEvent::Died { at, ended, words } => {
+                let status = ended.to_string().into();
+                mark(at, Mark::Died { status });
+                let text = words.into();
+                return mark(at, Mark::LastWords { target, text });
             }
+            ServerEvent::Started { pid, .. } => {
+                let _ = self.told.send(Step::Started { target, pid });
+                return;
+            }
+            ServerEvent::Ready { at } => return self.ready(place, at),
+            ServerEvent::NotReady { at, why } | ServerEvent::GaveUp { at, why } => {
+                Step::NeverReady { at, why }
+            }
+            ServerEvent::Broken { why } => Step::Broken(Error::Broken(why)),
+        };
+        // What would fall next would fall on a target that is down already.
+        self.agenda = None;
+        let _ = self.told.send(never);
+    }
+
+    /// A server is ready: the outage's fall is over when all that fell in it are.
+    fn ready(&mut self, place: usize, at: Elapsed) {
+        let outage = self.outage;
+        if std::mem::replace(&mut self.servers[place].return_, Return::Told) == Return::Told {
+            let text = "herd started the server again after it died; it is ready".into();
+            return tell_mark(&self.told, at, Mark::Note { text });
+        }
+        if self.servers.iter().any(|s| s.return_ == Return::Awaited) {
+            return;
+        }
+        tell_mark(&self.told, at, Mark::Ready { outage });
+        let Some(agenda) = &mut self.agenda else {
+            return;
+        };
+        if agenda.ready(at) == Left::Nothing {
+            if agenda.is_several() {
+                let _ = self.told.send(Step::Over);
+            }
+            self.agenda = None;
         }
     }
 
     /// Kills what herd runs, and waits until it is gone.
     pub async fn end(mut self) {
         self.work.shutdown().await;
-        if let Some(child) = self.server {
-            child.server.end().await;
-        }
+        let ending = self.servers.into_iter().map(|child| child.server.end());
+        futures::future::join_all(ending).await;
     }
 }
 
@@ -246,148 +390,15 @@ fn tell_mark(told: &mpsc::UnboundedSender<Step>, at: Elapsed, mark: Mark) {
     let _ = told.send(Step::Mark(at, mark));
 }
 
-/// What a supervised server's event means for an outage: at most two steps.
-fn steps_of(event: ServerEvent, outage: u32, ready: &mut Return) -> (Option<Step>, Option<Step>) {
-    let note = |at, text: String| Step::Mark(at, Mark::Note { text: text.into() });
-    match event {
-        ServerEvent::Stopped(stop) => {
-            let gone = Step::Mark(stop.exited, Mark::Gone { outage });
-            let killed = match stop.escalation {
-                Escalation::None => None,
-                Escalation::Killed { at } => Some(Step::Killed {
-                    at,
-                    grace: at.since(stop.signalled),
-                }),
-            };
-            (Some(gone), killed)
-        }
-        ServerEvent::Died { at, ended, words } => {
-            let status = ended.to_string().into();
-            let text = words.into();
-            let words = Mark::LastWords { target: 0, text };
-            (
-                Some(Step::Mark(at, Mark::Died { status })),
-                Some(Step::Mark(at, words)),
-            )
-        }
-        ServerEvent::Started { pid, .. } => (Some(Step::Started { target: 0, pid }), None),
-        ServerEvent::Ready { at } if *ready == Return::Awaited => {
-            *ready = Return::Told;
-            (Some(Step::Mark(at, Mark::Ready { outage })), None)
-        }
-        ServerEvent::Ready { at } => (
-            Some(note(
-                at,
-                "herd started the server again after it died; it is ready".into(),
-            )),
-            None,
-        ),
-        ServerEvent::NotReady { at, why } | ServerEvent::GaveUp { at, why } => {
-            (Some(Step::NeverReady { at, why }), None)
-        }
-        ServerEvent::Broken { why } => (Some(Step::Broken(Error::Broken(why))), None),
-    }
-}
-
-/// Watches one outage of a target that is not herd's.
-struct Watcher {
-    remote: Remote,
-    by: By,
-    outage: u32,
-    clock: Clock,
-    told: mpsc::UnboundedSender<Step>,
-}
-
-impl Watcher {
-    async fn watch(self) {
-        match self.by.clone() {
-            By::Others { limit } => {
-                if tokio::time::timeout(limit, self.gone(WATCH_PACE))
-                    .await
-                    .is_ok()
-                {
-                    self.back().await;
-                } else {
-                    self.tell(Step::NoRestart {
-                        at: self.clock.now(),
-                    });
-                }
-            }
-            By::Command { line, limit, place } => {
-                let (ended, end) = oneshot::channel();
-                let command = async {
-                    command::run(&line, limit, &place, self.clock).await?;
-                    let _ = ended.send(());
-                    self.tell(Step::CommandEnded);
-                    Ok(())
-                };
-                // It may be gone, and even back, before the command ends.
-                let outage = async {
-                    tokio::select! {
-                        biased;
-                        () = self.gone(PACE) => self.back().await,
-                        () = self.nothing_after(end) => self.tell(Step::NoRestart {
-                            at: self.clock.now(),
-                        }),
-                    }
-                    Ok(())
-                };
-                if let Err(e) = tokio::try_join!(command, outage) {
-                    self.tell(Step::Broken(e));
-                }
+/// The next event of any of them, and whose it is.
+async fn event_of(servers: &mut [Child]) -> (usize, ServerEvent) {
+    poll_fn(|cx| {
+        for (place, child) in servers.iter_mut().enumerate() {
+            if let Poll::Ready(Some(event)) = child.events.poll_recv(cx) {
+                return Poll::Ready((place, event));
             }
         }
-    }
-
-    /// Waits until the target can be said to have lived through the restart command.
-    async fn nothing_after(&self, end: oneshot::Receiver<()>) {
-        if end.await.is_err() {
-            // The command failed, which is told elsewhere.
-            std::future::pending().await
-        }
-        tokio::time::sleep(self.remote.ready_limit).await;
-    }
-
-    /// Waits until the probe fails or most clients were dropped.
-    async fn gone(&self, pace: Duration) {
-        let mut dropped = self.remote.mostly_dropped.clone();
-        let by_clients = async {
-            let at = dropped.wait_for(Option::is_some).await.map(|at| *at);
-            match at {
-                Ok(at) => at.unwrap_or_else(|| self.clock.now()),
-                Err(_) => std::future::pending().await,
-            }
-        };
-        let at = tokio::select! {
-            biased;
-            at = by_clients => at,
-            at = self.remote.probe.wait_gone(self.clock, pace) => at,
-        };
-        let outage = self.outage;
-        tell_mark(&self.told, at, Mark::Gone { outage });
-    }
-
-    async fn back(&self) {
-        let ready = self
-            .remote
-            .probe
-            .wait_ready(self.clock, self.remote.ready_limit);
-        match ready.await {
-            Ok(at) => {
-                let outage = self.outage;
-                tell_mark(&self.told, at, Mark::Ready { outage });
-            }
-            Err(why) => self.tell(Step::NeverReady {
-                at: self.clock.now(),
-                why: format!(
-                    "the target was not ready again within {:?}: {why}",
-                    self.remote.ready_limit
-                ),
-            }),
-        }
-    }
-
-    fn tell(&self, step: Step) {
-        let _ = self.told.send(step);
-    }
+        Poll::Pending
+    })
+    .await
 }

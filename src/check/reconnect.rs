@@ -8,6 +8,7 @@ mod measure;
 mod relapse;
 mod returned;
 mod seen;
+mod several;
 
 use std::cmp::Reverse;
 use std::time::Duration;
@@ -108,8 +109,13 @@ impl Case<'_> {
         let mut findings = Vec::new();
         // Stragglers before the first trigger are no outage whose shape could be judged.
         if outage.outage > 0 || !judged.is_empty() {
-            findings.push(self.spread(outage, &judged));
-            findings.push(self.peak(outage, &judged));
+            let (history, timeline) = (self.history, self.timeline);
+            let last = several::last(history, timeline, outage);
+            let whole = several::whole(history, timeline, outage, waves);
+            let spread: Vec<&Measured> = judged.iter().copied().chain(&last).collect();
+            let peak: Vec<&Measured> = judged.iter().copied().chain(&whole).collect();
+            findings.push(self.spread(outage, &spread));
+            findings.push(self.peak(outage, &peak));
         }
         findings.push(returned::all_reconnected(self, outage));
         findings.push(returned::recovery(self, outage));
@@ -198,10 +204,21 @@ impl Case<'_> {
         if share <= limit {
             return pass();
         }
+        let at_once = f64::from(wave.at_once);
+        if share / at_once <= limit {
+            return Ruling {
+                outcome: Outcome::Unknown,
+                why: format!(
+                    "{} falls lie within {}, so one client dials that often in it; more time between falls or a higher --max-peak would decide",
+                    wave.at_once,
+                    text(window)
+                ),
+            };
+        }
         let herd = self.herd(wave);
-        let mut ruling = chance::peak(&herd, window, limit, share);
+        let mut ruling = chance::peak(&herd, window, limit, share / at_once);
         if ruling.outcome == Outcome::Fail && self.late_herd() {
-            let due = wave.peak.due as f64 / f64::from(wave.clients);
+            let due = wave.peak.due as f64 / f64::from(wave.clients) / at_once;
             if due <= limit || chance::peak(&herd, window, limit, due).outcome != Outcome::Fail {
                 ruling = Ruling {
                     outcome: Outcome::Unknown,
@@ -233,7 +250,7 @@ impl Case<'_> {
             outage: Some(outage.outage),
             outcome: Outcome::Unknown,
             measured: worst.as_ref().map_or("nothing".into(), |(w, _)| {
-                let of = format!(" (wave {})", w.wave);
+                let of = format!(" ({})", w.part);
                 measured(w) + if several { &of } else { "" }
             }),
             limit: String::new(),
@@ -245,7 +262,7 @@ impl Case<'_> {
             (Some((wave, ruling)), None) => {
                 finding.outcome = ruling.outcome;
                 finding.why = if several && !ruling.why.is_empty() {
-                    format!("wave {}: {}", wave.wave, ruling.why)
+                    format!("{}: {}", wave.part, ruling.why)
                 } else {
                     ruling.why
                 };

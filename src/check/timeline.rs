@@ -85,11 +85,28 @@ impl OutageSpan {
     }
 }
 
+/// When the falls of an outage began.
+struct Falls(Vec<Elapsed>);
+
+impl Falls {
+    /// The fall, from 1, that a drop belongs to, where there are several.
+    fn of(&self, drop: Elapsed) -> Option<u32> {
+        let several = self.0.len() > 1;
+        several.then(|| self.0.partition_point(|at| *at <= drop) as u32)
+    }
+
+    fn same(&self, a: Elapsed, b: Elapsed) -> bool {
+        self.of(a) == self.of(b)
+    }
+}
+
 /// Drops close together: a pause of more than 1 s starts a new wave.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WaveSpan {
     /// From 1 within its outage.
     pub wave: u32,
+    /// The fall that it belongs to, where its outage has several.
+    pub fall: Option<u32>,
     /// The first drop.
     pub first_drop: Elapsed,
     /// The last drop.
@@ -219,8 +236,12 @@ impl Timeline {
             .marks
             .iter()
             .any(|(at, mark)| matches!(mark, Mark::Died { .. }) && start.at <= *at && *at < until);
+        let outage_falls = Falls(outage.falls.iter().map(|fall| fall.at).collect());
         let mut before = Before::default();
-        for drops in mine.chunk_by(|a, b| b.at.since(a.at) <= PAUSE) {
+        // A fall begins a wave of its own, however soon it follows.
+        let together =
+            |a: &Absence, b: &Absence| b.at.since(a.at) <= PAUSE && outage_falls.same(a.at, b.at);
+        for drops in mine.chunk_by(together) {
             let wave = outage.waves.len() as u32 + 1;
             let clients: HashSet<usize> = drops.iter().map(|a| a.client).collect();
             let lost = drops.iter().filter(|a| !a.own).map(|a| a.client);
@@ -237,6 +258,7 @@ impl Timeline {
             };
             outage.waves.push(WaveSpan {
                 wave,
+                fall: outage_falls.of(first_drop),
                 first_drop,
                 last_drop: drops[drops.len() - 1].at,
                 dropped: clients.len() as u32,

@@ -17,6 +17,7 @@ use crate::scenario::{
     BackoffDraft, Count, Draft, Form, Heartbeat, Ip, Peak, Pick, Rate, Scenario, ShardOf, Share,
     Staleness, StopSignal, Time, lay, masked, masked_header, word,
 };
+use crate::server::slow::SlowStart;
 
 #[derive(Args)]
 pub(super) struct RunArgs {
@@ -78,12 +79,15 @@ pub(super) struct TargetArgs {
     /// How long it may take after TERM [default: 10s]
     #[arg(long, value_name = "DURATION", value_parser = word::<Time>)]
     grace: Option<Time>,
-    /// Plant a bug in herd's own server (may be repeated); see herd list defects
-    #[arg(long, value_name = "NAME[=ARG]")]
+    /// Plant a bug in herd's own server (may be repeated), @2 in the second of several only; see herd list defects
+    #[arg(long, value_name = "NAME[=ARG][@N]")]
     defect: Vec<String>,
     /// How many events herd's own server keeps for replay
     #[arg(long, value_name = "COUNT", value_parser = word::<Count>)]
     keep: Option<Count>,
+    /// What handshakes of herd's own server meet at first after a restart: "hang 2s", or "503 2s" with a Retry-After
+    #[arg(long, value_name = "HOW TIME", value_parser = word::<Form<SlowStart>>)]
+    slow_start: Option<Form<SlowStart>>,
 }
 
 #[derive(Args)]
@@ -277,6 +281,7 @@ impl TargetArgs {
         lay(&mut target.grace, "--grace", self.grace);
         lay(&mut target.defects, "--defect", some(self.defect));
         lay(&mut target.keep, "--keep", self.keep);
+        lay(&mut target.slow_start, "--slow-start", self.slow_start);
     }
 }
 

@@ -143,20 +143,12 @@ fn defects_and_keep_go_to_the_embedded_server() {
         "--stop-signal=TERM",
         "--grace=1s",
     ]);
-    let Server::Embedded { args } = &run.scenario.target.server else {
+    let Server::Embedded { planted, keep, .. } = &run.scenario.target.server else {
         panic!("{:?}", run.scenario.target.server);
     };
-    assert_eq!(
-        args,
-        &[
-            "--defect",
-            "lose-live=3",
-            "--defect",
-            "lose-on-resume",
-            "--keep",
-            "1000"
-        ]
-    );
+    let planted: Vec<String> = planted.iter().map(ToString::to_string).collect();
+    assert_eq!(planted, ["lose-live=3", "lose-on-resume"]);
+    assert_eq!(*keep, Some(1_000));
     let serve = parsed(&["serve", "--defect", "lose-live=3", "--keep", "1000"]);
     assert!(
         matches!(serve, Ok(Command::Serve(config)) if config.keep == 1_000 && config.defects.len() == 1)

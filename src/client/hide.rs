@@ -11,17 +11,18 @@ use crate::secrets::Secrets;
 pub(crate) fn secrets(run: &Secrets, plan: &Plan, client: ClientId) -> Secrets {
     let mut all = run.clone();
     // Without a cursor: an id is no secret, and a refusal that names it is worth reading.
-    let Ok(call) = plan.call(client, None, &[]) else {
+    let calls = (0..plan.targets()).map(|target| plan.call(client, target, None, &[]));
+    let Ok(calls) = calls.collect::<Result<Vec<_>, _>>() else {
         return all;
     };
-    for (name, value) in &call.headers {
+    for (name, value) in calls.iter().flat_map(|call| &call.headers) {
         all.add_header(name, value);
     }
-    for value in plan.values(client).row.values.iter().flatten() {
+    for value in plan.values(client, 0).row.values.iter().flatten() {
         all.add(value);
     }
     let number = client.0.to_string();
-    for (_, value) in call.url.query_pairs() {
+    for (_, value) in calls.iter().flat_map(|call| call.url.query_pairs()) {
         if value != number {
             all.add(&value);
         }

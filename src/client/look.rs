@@ -22,11 +22,24 @@ const STAYS: Duration = Duration::from_millis(300);
 /// How long the server may take to answer the goodbye.
 const GOODBYE: Duration = Duration::from_secs(1);
 
-/// Dials once.
+/// Dials each target once.
 ///
 /// # Errors
-/// [`Error::Broken`] with what the target answered instead of an open connection.
+/// [`Error::Broken`] with what a target answered instead of an open connection.
 pub async fn first_look(
+    scenario: &Scenario,
+    plan: &Plan,
+    network: Arc<Network>,
+    clock: Clock,
+) -> Result<(), Error> {
+    for target in 0..plan.targets() {
+        look_at(target, scenario, plan, network.clone(), clock).await?;
+    }
+    Ok(())
+}
+
+async fn look_at(
+    target: u16,
     scenario: &Scenario,
     plan: &Plan,
     network: Arc<Network>,
@@ -35,7 +48,7 @@ pub async fn first_look(
     let dialler = Dialler::new(scenario, network.clone(), clock);
     let first = ClientId(scenario.shard.index);
     let mut talk = Talk::new(plan.profile());
-    let call = plan.call(first, None, talk.named());
+    let call = plan.call(first, target, None, talk.named());
     if let Ok(call) = &call {
         network.find(&call.url).await?;
     }
@@ -43,10 +56,14 @@ pub async fn first_look(
     let dial = dialler
         .dial(Due::at(clock.now()), call, plan.source(first), &mut stamps)
         .await;
-    let target = scenario.masked().target.url;
-    let opened = dial.map_err(|outcome| declined(&target, &outcome, plan.profile().transport()))?;
+    let masked = scenario.masked().target;
+    // All servers of herd's own have one URL, each with its own port.
+    let further = usize::from(target).checked_sub(1);
+    let further = further.and_then(|place| masked.more_urls.get(place));
+    let url = further.unwrap_or(&masked.url);
+    let opened = dial.map_err(|outcome| declined(url, &outcome, plan.profile().transport()))?;
     let mut connection = opened.connection;
-    let values = plan.values(first);
+    let values = plan.values(first, target);
     let header = |name: &str| {
         let value = opened.headers.get(name)?;
         Some(value.to_str().ok()?.to_owned())
@@ -78,7 +95,7 @@ pub async fn first_look(
     };
     let _ = tokio::time::timeout(STAYS, closed).await;
     match ended {
-        Some(why) => Err(Error::Broken(format!("{target} {why}"))),
+        Some(why) => Err(Error::Broken(format!("{url} {why}"))),
         None => {
             connection.leave(clock.instant(clock.now() + GOODBYE)).await;
             Ok(())

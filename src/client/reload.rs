@@ -30,7 +30,7 @@ const TEXT: usize = 120;
 impl Client<'_> {
     /// Asks for the full state, where the scenario says from where.
     pub(super) fn reload(&self, at: Elapsed) {
-        let Some(call) = self.crew.plan.reload(self.handle.id()) else {
+        let Some(call) = self.crew.plan.reload(self.handle.id(), self.target) else {
             return;
         };
         let mut state = self.handle.lock();

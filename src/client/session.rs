@@ -188,7 +188,7 @@ impl Client<'_> {
         let plan = &self.crew.plan;
         let values = Values {
             cursor: self.resumed.as_ref().and_then(|event| event.id.as_deref()),
-            ..plan.values(self.handle.id())
+            ..plan.values(self.handle.id(), self.target)
         };
         let turn = self
             .talk
@@ -213,7 +213,7 @@ impl Client<'_> {
         let turn = if self.talk.wants(plan.profile(), frame) {
             let values = Values {
                 cursor: self.resumed.as_ref().and_then(|event| event.id.as_deref()),
-                ..plan.values(self.handle.id())
+                ..plan.values(self.handle.id(), self.target)
             };
             let opening = self.talk.is_opening(plan.profile());
             let turn = self
@@ -284,7 +284,7 @@ impl Client<'_> {
         let plan = &self.crew.plan;
         let values = Values {
             cursor: self.resumed.as_ref().and_then(|event| event.id.as_deref()),
-            ..plan.values(self.handle.id())
+            ..plan.values(self.handle.id(), self.target)
         };
         let turn = self.talk.tick(plan.profile(), at.duration(), &values);
         speak(connection, turn)

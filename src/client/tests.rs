@@ -95,7 +95,7 @@ pub(crate) fn scenario(url: &str) -> Scenario {
 }
 
 pub(crate) fn crew(scenario: &Scenario) -> Arc<Crew> {
-    let plan = Plan::new(scenario, None).unwrap();
+    let plan = Plan::new(scenario, &[]).unwrap();
     let own = OwnNumbers {
         base: 0,
         span: 1000,

@@ -42,9 +42,9 @@ pub(super) fn address(text: Option<&str>, port: Option<u16>) -> Result<Option<Ur
 impl Plan {
     /// The words of a client's request for the full state; none where the scenario knows no such place. Credentials go along
     /// only to the server that the client dials.
-    pub fn reload(&self, client: ClientId) -> Option<Result<Call, String>> {
-        let url = self.reload.as_ref()?;
-        Some(self.call(client, None, &[]).map(|mut dial| {
+    pub fn reload(&self, client: ClientId, target: u16) -> Option<Result<Call, String>> {
+        let url = self.targets.get(usize::from(target))?.reload.as_ref()?;
+        Some(self.call(client, target, None, &[]).map(|mut dial| {
             let elsewhere = !same_server(&dial.url, url);
             let named =
                 |names: &[&str], name: &str| names.iter().any(|own| name.eq_ignore_ascii_case(own));
@@ -80,8 +80,8 @@ mod tests {
             let mut scenario = scenario("ws://h:81/live");
             scenario.connect.headers = vec!["Authorization: Bearer x".into(), "X-Api: 1".into()];
             scenario.reload = Some(reload.into());
-            let plan = Plan::new(&scenario, None).unwrap();
-            let call = plan.reload(ClientId(1)).unwrap().unwrap();
+            let plan = Plan::new(&scenario, &[]).unwrap();
+            let call = plan.reload(ClientId(1), 0).unwrap().unwrap();
             call.headers
                 .iter()
                 .map(|(name, _)| name.clone())

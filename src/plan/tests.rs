@@ -12,7 +12,7 @@ use crate::scenario::Credentials;
 fn plan(change: impl FnOnce(&mut Scenario)) -> Result<Plan, Error> {
     let mut s = scenario("ws://127.0.0.1:{port}/live?after={after}");
     change(&mut s);
-    Plan::new(&s, Some(8080))
+    Plan::new(&s, &[8080])
 }
 
 fn refusal(change: impl FnOnce(&mut Scenario)) -> String {
@@ -30,7 +30,7 @@ fn the_words_of_a_dial_come_from_the_templates() {
         ];
     })
     .unwrap();
-    let call = plan.call(ClientId(3), Some("a/b"), &[]).unwrap();
+    let call = plan.call(ClientId(3), 0, Some("a/b"), &[]).unwrap();
     assert_eq!(call.url.as_str(), "ws://127.0.0.1:8080/live?after=a%2Fb");
     let headers: HashMap<_, _> = call.headers.into_iter().collect();
     assert_eq!(headers["X-Client"], "c3");
@@ -58,7 +58,7 @@ fn dialect(url: &str, headers: &[&str], cursor: Option<&str>) -> (String, Vec<(S
         s.target.url = url.into();
         s.connect.headers = headers.iter().map(|line| (*line).to_owned()).collect();
     });
-    let call = plan.unwrap().call(ClientId(1), cursor, &[]).unwrap();
+    let call = plan.unwrap().call(ClientId(1), 0, cursor, &[]).unwrap();
     (call.url.into(), call.headers)
 }
 
@@ -117,7 +117,7 @@ fn authorization(url: &str, change: impl FnOnce(&mut Scenario)) -> Result<String
     });
     let call = plan
         .map_err(|e| e.to_string())?
-        .call(ClientId(2), None, &[])?;
+        .call(ClientId(2), 0, None, &[])?;
     assert!(call.url.username().is_empty() && call.url.password().is_none());
     let mut found = call
         .headers
@@ -160,7 +160,7 @@ fn a_client_says_once_who_it_is() {
 #[test]
 fn subprotocols_are_offered_in_one_header() {
     let plan = plan(|s| s.connect.subprotocols = vec!["a".into(), "b".into()]).unwrap();
-    let headers = plan.call(ClientId(1), None, &[]).unwrap().headers;
+    let headers = plan.call(ClientId(1), 0, None, &[]).unwrap().headers;
     assert_eq!(headers, [("Sec-WebSocket-Protocol".into(), "a, b".into())]);
 }
 

@@ -68,7 +68,7 @@ impl<'a, 'b> Trial<'a, 'b> {
         candidate: &mut Candidate,
     ) -> Result<Proof, Error> {
         let scenario = candidate.scenario(&look.probe.scenario);
-        let plan = Plan::new(&scenario, look.port)?;
+        let plan = Plan::new(&scenario, look.port.as_slice())?;
         look.paper.secrets = hide::secrets(look.network.secrets(), &plan, CLIENT);
         let trial = Self {
             dialler: Dialler::new(&scenario, look.network.clone(), look.clock),
@@ -183,7 +183,7 @@ impl<'a, 'b> Trial<'a, 'b> {
         };
         candidate.found = found;
         let scenario = candidate.scenario(&self.look.probe.scenario);
-        self.plan = Plan::new(&scenario, self.look.port)?;
+        self.plan = Plan::new(&scenario, self.look.port.as_slice())?;
         self.cursor = None;
         for text in std::mem::take(&mut self.texts) {
             self.read(Frame::text(&text), Carried::Nothing);
@@ -217,7 +217,7 @@ impl<'a, 'b> Trial<'a, 'b> {
     async fn meet(&mut self) -> Result<Result<Meeting, String>, Error> {
         let call = self
             .plan
-            .call(CLIENT, self.cursor.as_deref(), self.talk.named());
+            .call(CLIENT, 0, self.cursor.as_deref(), self.talk.named());
         let cursor = self
             .cursor
             .as_ref()
@@ -409,7 +409,7 @@ impl<'a, 'b> Trial<'a, 'b> {
 fn values<'a>(plan: &'a Plan, cursor: Option<&'a str>) -> Values<'a> {
     Values {
         cursor,
-        ..plan.values(CLIENT)
+        ..plan.values(CLIENT, 0)
     }
 }
 

@@ -3,6 +3,7 @@
 //! That knowledge is why the connections are kept here and not by a ready-made client: rule 11 of judgement turns on it.
 //! Nothing is sent again here; that is the lane's business.
 
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -40,25 +41,28 @@ const MAX_ANSWER: usize = 1 << 20;
 type Connection = SendRequest<Full<Bytes>>;
 
 pub(super) struct Poster {
-    url: Url,
+    /// At least one.
+    doors: Vec<Door>,
+    /// The one that is used: the first, until it fails.
+    current: AtomicUsize,
     network: Arc<Network>,
-    path: String,
-    headers: HeaderMap,
     run: String,
     answer_id: String,
     answer_position: Option<String>,
     clock: Clock,
-    idle: Mutex<Vec<(Elapsed, Connection)>>,
     under_way: Semaphore,
 }
 
-impl Poster {
-    pub(super) fn new(
-        url: &str,
-        headers: &[String],
-        config: &Config,
-        clock: Clock,
-    ) -> Result<Self, Error> {
+/// One server that takes publications.
+struct Door {
+    url: Url,
+    path: String,
+    headers: HeaderMap,
+    idle: Mutex<Vec<(Elapsed, Connection)>>,
+}
+
+impl Door {
+    fn new(url: &str, headers: &[String]) -> Result<Self, Error> {
         // The URL isn't quoted: what was filled in may be a secret.
         let wrong = |why: String| {
             Error::Usage(format!(
@@ -87,37 +91,90 @@ impl Poster {
         Ok(Self {
             path: parsed[url::Position::BeforePath..url::Position::AfterQuery].into(),
             url: parsed,
-            network: config.network.clone(),
             headers: all_headers(defaults, headers)?,
+            idle: Mutex::new(Vec::new()),
+        })
+    }
+
+    fn peer(&self) -> String {
+        let port = self.url.port_or_known_default().unwrap_or(80);
+        format!("{}:{port}", self.url.host_str().unwrap_or_default())
+    }
+
+    fn idle(&self) -> std::sync::MutexGuard<'_, Vec<(Elapsed, Connection)>> {
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn kept(&self, now: Elapsed) -> Option<Connection> {
+        let oldest = now - FRESH;
+        let mut idle = self.idle();
+        idle.retain(|(since, connection)| *since >= oldest && !connection.is_closed());
+        idle.pop().map(|(_, connection)| connection)
+    }
+
+    fn keep(&self, now: Elapsed, connection: Connection) {
+        let mut idle = self.idle();
+        if idle.len() < KEPT {
+            idle.push((now, connection));
+        }
+    }
+}
+
+impl Poster {
+    /// Posts to the first of these URLs, of which there is at least one, and after a failure to the next.
+    pub(super) fn new(
+        urls: &[String],
+        headers: &[String],
+        config: &Config,
+        clock: Clock,
+    ) -> Result<Self, Error> {
+        let doors = urls.iter().map(|url| Door::new(url, headers));
+        Ok(Self {
+            doors: doors.collect::<Result<_, _>>()?,
+            current: AtomicUsize::new(0),
+            network: config.network.clone(),
             run: config.run.clone(),
             answer_id: config.answer_id.clone(),
             answer_position: config.answer_position.clone(),
             clock,
-            idle: Mutex::new(Vec::new()),
             under_way: Semaphore::new(UNDER_WAY),
         })
     }
 
     /// Sends one event once.
     pub(super) async fn post(&self, seq: Seq, body: String) -> Answer {
+        let current = self.current.load(Relaxed);
+        let door = &self.doors[current % self.doors.len()];
+        let answer = self.post_to(door, seq, body).await;
+        if !matches!(answer, Answer::Accepted(_)) {
+            // Others that failed meanwhile mean the same server, so it is left once.
+            let next = current.wrapping_add(1);
+            let _ = self
+                .current
+                .compare_exchange(current, next, Relaxed, Relaxed);
+        }
+        answer
+    }
+
+    async fn post_to(&self, door: &Door, seq: Seq, body: String) -> Answer {
         let Ok(_permit) = self.under_way.try_acquire() else {
             return Answer::Unsent(format!("{UNDER_WAY} requests wait for an answer already"));
         };
-        let mut request = match self.request(seq, body) {
+        let mut request = match self.request(door, seq, body) {
             Ok(request) => request,
             Err(e) => return Answer::Unsent(e.to_string()),
         };
         loop {
-            let (mut connection, kept) = match self.kept() {
+            let (mut connection, kept) = match door.kept(self.clock.now()) {
                 Some(connection) => (connection, Kept::Yes),
-                None => match self.connect().await {
+                None => match self.connect(door).await {
                     Ok(connection) => (connection, Kept::No),
                     Err(why) => return Answer::Unsent(why),
                 },
             };
             match self.exchange(&mut connection, request).await {
                 Exchange::Answered(answer) => {
-                    self.keep(connection);
+                    door.keep(self.clock.now(), connection);
                     return answer;
                 }
                 Exchange::Over(answer) => return answer,
@@ -128,42 +185,38 @@ impl Poster {
         }
     }
 
-    fn request(&self, seq: Seq, body: String) -> Result<Request<Full<Bytes>>, hyper::http::Error> {
-        let mut request = Request::post(&self.path)
+    fn request(
+        &self,
+        door: &Door,
+        seq: Seq,
+        body: String,
+    ) -> Result<Request<Full<Bytes>>, hyper::http::Error> {
+        let mut request = Request::post(&door.path)
             .header("idempotency-key", format!("herd-{}-{}", self.run, seq.0))
             .body(Full::new(Bytes::from(body)))?;
-        request.headers_mut().extend(self.headers.clone());
+        request.headers_mut().extend(door.headers.clone());
         Ok(request)
     }
 
-    async fn connect(&self) -> Result<Connection, String> {
-        let wire = match tokio::time::timeout(LIMIT, self.wire()).await {
+    async fn connect(&self, door: &Door) -> Result<Connection, String> {
+        let peer = door.peer();
+        let wire = match tokio::time::timeout(LIMIT, self.wire(door)).await {
             Ok(Ok(wire)) => wire,
-            Ok(Err(e)) => return Err(format!("can't connect to {}: {}", self.peer(), why(&e))),
-            Err(_) => {
-                return Err(format!(
-                    "{} took no connection within {LIMIT:?}",
-                    self.peer()
-                ));
-            }
+            Ok(Err(e)) => return Err(format!("can't connect to {peer}: {}", why(&e))),
+            Err(_) => return Err(format!("{peer} took no connection within {LIMIT:?}")),
         };
         let (sender, driver) = http1::handshake(TokioIo::new(wire))
             .await
-            .map_err(|e| format!("can't speak HTTP to {}: {e}", self.peer()))?;
+            .map_err(|e| format!("can't speak HTTP to {peer}: {e}"))?;
         // Ends with the connection: when the server closes it, or when the last handle is dropped.
         tokio::spawn(driver);
         Ok(sender)
     }
 
-    async fn wire(&self) -> Result<Wire, AttemptOutcome> {
+    async fn wire(&self, door: &Door) -> Result<Wire, AttemptOutcome> {
         let now = self.clock.now();
-        let stream = self.network.reach(&self.url, None, Some(now), None).await?;
-        self.network.secure(stream, &self.url, Offer::Http1).await
-    }
-
-    fn peer(&self) -> String {
-        let port = self.url.port_or_known_default().unwrap_or(80);
-        format!("{}:{port}", self.url.host_str().unwrap_or_default())
+        let stream = self.network.reach(&door.url, None, Some(now), None).await?;
+        self.network.secure(stream, &door.url, Offer::Http1).await
     }
 
     async fn exchange(
@@ -204,24 +257,6 @@ impl Poster {
             Exchange::Answered(answer)
         } else {
             Exchange::Over(answer)
-        }
-    }
-
-    fn idle(&self) -> std::sync::MutexGuard<'_, Vec<(Elapsed, Connection)>> {
-        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn kept(&self) -> Option<Connection> {
-        let oldest = self.clock.now() - FRESH;
-        let mut idle = self.idle();
-        idle.retain(|(since, connection)| *since >= oldest && !connection.is_closed());
-        idle.pop().map(|(_, connection)| connection)
-    }
-
-    fn keep(&self, connection: Connection) {
-        let mut idle = self.idle();
-        if idle.len() < KEPT {
-            idle.push((self.clock.now(), connection));
         }
     }
 }
@@ -284,7 +319,7 @@ impl std::fmt::Debug for Poster {
     /// Without the headers, which may be secret.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Poster")
-            .field("peer", &self.peer())
+            .field("peer", &self.doors[0].peer())
             .finish_non_exhaustive()
     }
 }

@@ -10,8 +10,8 @@ use std::io::{self, Write};
 use super::escape::safe;
 use super::{Input, Render};
 use crate::history::{
-    AttemptOutcome, Cause, ClientId, Elapsed, Entry, EventIx, Fate, History, PublicationKind,
-    Session,
+    Attempt, AttemptOutcome, Cause, ClientId, Elapsed, Entry, EventIx, Fate, History,
+    PublicationKind, Session,
 };
 
 /// How much of a reason is written.
@@ -88,7 +88,7 @@ impl<'a> Table<'a> {
 fn attempts(out: &mut dyn Write, input: &Input<'_>) -> io::Result<()> {
     let mut table = Table::new(
         out,
-        "outage,wave,client,attempt,due_us,dialled_us,ended_us,outcome",
+        "outage,wave,client,attempt,due_us,dialled_us,ended_us,outcome,target",
     )?;
     let mut returns: Vec<_> = input.verdict.returns.iter().collect();
     returns.sort_by_key(|r| (r.client, r.dropped));
@@ -115,7 +115,8 @@ fn attempts(out: &mut dyn Write, input: &Input<'_>) -> io::Result<()> {
             table.number(outage).number(wave).number(client.id.0);
             table.number(count).number(attempt.due.micros());
             table.number(attempt.dialled.micros());
-            table.number(attempt.ended.micros()).text(outcome).end()?;
+            table.number(attempt.ended.micros()).text(outcome);
+            table.number(target(attempt)).end()?;
         }
     }
     table.finish()
@@ -124,7 +125,7 @@ fn attempts(out: &mut dyn Write, input: &Input<'_>) -> io::Result<()> {
 fn sessions(out: &mut dyn Write, input: &Input<'_>) -> io::Result<()> {
     let mut table = Table::new(
         out,
-        "client,session,outage,wave,opened_us,ended_us,cause,close_code,resumed_from,resume_outcome,caught_up_us,caught_up_by",
+        "client,session,outage,wave,opened_us,ended_us,cause,close_code,resumed_from,resume_outcome,caught_up_us,target,caught_up_by",
     )?;
     for (client, facts) in input.history.clients.iter().zip(&input.verdict.sessions) {
         for (n, (session, facts)) in client.sessions.iter().zip(facts).enumerate() {
@@ -135,6 +136,10 @@ fn sessions(out: &mut dyn Write, input: &Input<'_>) -> io::Result<()> {
             table.id(input.history, session.resumed_from);
             table.text(facts.resume.map_or("", |resume| resume.name()));
             table.instant(facts.caught_up);
+            match client.attempts.get(session.attempt) {
+                Some(attempt) => table.number(target(attempt)),
+                None => table.text(""),
+            };
             // The server's word is written down; `caught_up_us` rests on what came.
             let said = session.marker.is_some();
             table.text(match facts.caught_up {
@@ -146,6 +151,11 @@ fn sessions(out: &mut dyn Write, input: &Input<'_>) -> io::Result<()> {
         }
     }
     table.finish()
+}
+
+/// Which of several targets was dialled, from 1.
+fn target(attempt: &Attempt) -> u64 {
+    u64::from(attempt.target) + 1
 }
 
 fn ending(table: &mut Table<'_>, session: &Session) {
@@ -364,25 +374,25 @@ mod tests {
     #[test]
     fn attempts_stand_in_the_absence_that_they_ended_or_not() {
         insta::assert_snapshot!(written("attempts.csv"), @r##"
-    outage,wave,client,attempt,due_us,dialled_us,ended_us,outcome
-    0,0,1,1,10000,10000,11000,opened
-    1,1,1,1,1100000,1100000,1101000,refused
-    1,1,1,2,1900000,1900000,1901000,handshake
-    1,1,1,3,2100000,2100000,2101000,flapped
-    1,1,1,4,2200000,2201000,2203000,opened
-    0,0,2,1,20000,20000,21000,opened
-    1,1,2,1,1200000,1200000,1201000,local
+    outage,wave,client,attempt,due_us,dialled_us,ended_us,outcome,target
+    0,0,1,1,10000,10000,11000,opened,1
+    1,1,1,1,1100000,1100000,1101000,refused,1
+    1,1,1,2,1900000,1900000,1901000,handshake,1
+    1,1,1,3,2100000,2100000,2101000,flapped,1
+    1,1,1,4,2200000,2201000,2203000,opened,1
+    0,0,2,1,20000,20000,21000,opened,1
+    1,1,2,1,1200000,1200000,1201000,local,1
     "##);
     }
 
     #[test]
     fn sessions_tell_cause_and_resume() {
         insta::assert_snapshot!(written("sessions.csv"), @r##"
-    client,session,outage,wave,opened_us,ended_us,cause,close_code,resumed_from,resume_outcome,caught_up_us,caught_up_by
-    1,1,0,0,11000,1000000,close,1012,,,,
-    1,2,1,1,2101000,2102000,eof,,,,,
-    1,3,1,1,2203000,,,,1,resumed,2300000,inferred
-    2,1,0,0,21000,1001000,eof,,,,,
+    client,session,outage,wave,opened_us,ended_us,cause,close_code,resumed_from,resume_outcome,caught_up_us,target,caught_up_by
+    1,1,0,0,11000,1000000,close,1012,,,,1,
+    1,2,1,1,2101000,2102000,eof,,,,,1,
+    1,3,1,1,2203000,,,,1,resumed,2300000,1,inferred
+    2,1,0,0,21000,1001000,eof,,,,,1,
     "##);
     }
 

@@ -78,6 +78,8 @@ pub(super) struct Outage<'a> {
     number: u32,
     /// Clients that start anew, where it has begun and some do.
     refreshing: Option<Refreshing>,
+    /// herd itself has the target fall several times.
+    pub(super) several: bool,
 }
 
 impl<'a> Outage<'a> {
@@ -103,6 +105,7 @@ impl<'a> Outage<'a> {
             commanded: several,
             number,
             refreshing: None,
+            several: asked.falls > 1 || asked.trigger.kind() == TriggerKind::Rolling,
         }
     }
 
@@ -204,7 +207,7 @@ pub(super) async fn conduct(
         trigger,
         publisher,
         mostly_dropped,
-        port: _held,
+        ports: _held,
     } = match started {
         Ok(started) => started,
         Err(asked) => return interrupted_early(writer, clock, asked),
@@ -377,7 +380,11 @@ impl Conductor<'_> {
                 self.sources.mark(at, mark.clone());
                 match (&mut self.outage, mark) {
                     (Some(outage), Mark::Gone { .. }) => outage.gone = Some(at),
-                    (Some(outage), Mark::Ready { .. }) => outage.ready = Some(at),
+                    (Some(outage), Mark::Ready { .. }) => {
+                        outage.ready = Some(at);
+                        // With several falls, what came before this one is no sign of life any more.
+                        outage.others_since = None;
+                    }
                     // Whoever is back has lost the connection again, and the limit for coming back begins anew.
                     (Some(outage), Mark::Died { .. }) => {
                         (outage.gone, outage.ready) = (Some(at), None)
@@ -417,7 +424,7 @@ impl Conductor<'_> {
                 }
             }
             Step::Started { target, pid } => self.health.of(target, pid),
-            Step::CommandEnded => {
+            Step::Over => {
                 if let Some(outage) = &mut self.outage {
                     outage.commanded = false;
                 }

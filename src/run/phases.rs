@@ -168,6 +168,9 @@ impl Conductor<'_> {
             let times = (outage.gone.unwrap_or(trigger), outage.ready);
             if known != Some(times) {
                 known = Some(times);
+                // Whoever lost the connection in the first of several falls may be away until the last is over.
+                let since = if outage.several { trigger } else { times.0 };
+                let times = (since, times.1.filter(|ready| *ready > times.0));
                 outage.limit = return_limit(self.scenario, outage.asked.down, times);
             }
             let patience = Patience {
@@ -258,6 +261,17 @@ impl Conductor<'_> {
     }
 }
 
+/// For how long a server that listens serves nobody yet.
+fn slow_start(scenario: &Scenario) -> Duration {
+    match scenario.target.server {
+        scenario::Server::Embedded {
+            slow_start: Some(slow),
+            ..
+        } => slow.lasts,
+        _ => Duration::ZERO,
+    }
+}
+
 /// How long whoever comes back at all may take, for a server that was gone and ready then (rule 6 of judgement).
 fn return_limit(
     scenario: &Scenario,
@@ -266,7 +280,7 @@ fn return_limit(
 ) -> Duration {
     // A server that died again is started again after the same time.
     let ready = ready.filter(|ready| *ready > gone);
-    let down = ready.map_or(down, |ready| ready.since(gone));
+    let down = ready.map_or(down, |ready| ready.since(gone)) + slow_start(scenario);
     scenario.checks.reconnect_limit.unwrap_or_else(|| {
         let mix = &scenario.policy.mix;
         patience::return_limit(mix, scenario.clients, down).unwrap_or(down + MARGIN)

@@ -16,7 +16,7 @@ use crate::history::{Elapsed, Header, Seq};
 use crate::plan::Plan;
 use crate::publish::outcome::Repeat;
 use crate::publish::{self, Publisher};
-use crate::scenario::{self, Scenario, Server, Via};
+use crate::scenario::{self, Means, Plant, Scenario, Server, Via};
 use crate::target::guarded::{Place, Program};
 use crate::target::port::Held;
 use crate::target::probe::Probe;
@@ -34,11 +34,11 @@ pub(super) struct Started {
     pub(super) trigger: Trigger,
     pub(super) publisher: Option<Publisher>,
     pub(super) mostly_dropped: watch::Sender<Option<Elapsed>>,
-    /// The server's port, held for the whole run (rule 22 of judgement).
-    pub(super) port: Option<Held>,
+    /// The servers' ports, held for the whole run (rule 22 of judgement).
+    pub(super) ports: Vec<Held>,
 }
 
-/// Starts the server (or finds the remote one ready), looks at it with one client, and begins to publish.
+/// Starts the servers (or finds the remote ones ready), looks at each with one client, and begins to publish.
 pub(super) async fn start(
     scenario: &Scenario,
     dir: &Path,
@@ -46,26 +46,30 @@ pub(super) async fn start(
     network: &Arc<Network>,
     clock: Clock,
 ) -> Result<Started, Error> {
-    let port = match scenario.target.server {
-        Server::Remote => None,
-        Server::Embedded { .. } | Server::Command(_) => Some(Held::pick()?),
+    let ports = match scenario.target.server {
+        Server::Remote => Vec::new(),
+        Server::Embedded { .. } | Server::Command(_) => (0..scenario.target.servers)
+            .map(|_| Held::pick())
+            .collect::<Result<_, _>>()?,
     };
-    let expand = Expand {
-        port: port.as_ref().map(Held::port),
-    };
-    let plan = Plan::new(scenario, expand.port)?;
+    let numbers: Vec<u16> = ports.iter().map(Held::port).collect();
+    let plan = Plan::new(scenario, &numbers)?;
     let (mostly_dropped, dropped) = watch::channel(None);
-    let probe = probe(scenario, &expand, network)?;
-    let publishing = publishing(scenario, dir, header, &expand, network)?;
-    let trigger = match server(scenario, dir, &expand, probe.clone()) {
-        Some(server) => supervised(server, clock).await?,
-        None => remote(scenario, probe, dropped, clock),
+    let servers: Vec<Expand> = numbers
+        .iter()
+        .map(|port| Expand { port: Some(*port) })
+        .collect();
+    let publishing = publishing(scenario, dir, header, &servers, network)?;
+    let trigger = if servers.is_empty() {
+        remote(scenario, network, dropped, clock)?
+    } else {
+        supervised(scenario, dir, &servers, network, clock).await?
     };
     first_look(scenario, &plan, network.clone(), clock).await?;
-    if let Some(publish::Way::Http { url, .. }) = publishing.as_ref().map(|config| &config.way)
-        && let Ok(url) = Url::parse(url)
-    {
-        network.find(&url).await?;
+    if let Some(publish::Way::Http { urls, .. }) = publishing.as_ref().map(|config| &config.way) {
+        for url in urls.iter().filter_map(|url| Url::parse(url).ok()) {
+            network.find(&url).await?;
+        }
     }
     let publisher = publishing
         .map(|config| Publisher::start(config, clock))
@@ -75,7 +79,7 @@ pub(super) async fn start(
         trigger,
         publisher,
         mostly_dropped,
-        port,
+        ports,
     })
 }
 
@@ -113,107 +117,183 @@ impl Expand {
     }
 }
 
+/// Whether a target is ready, whose clients' URL this is.
 pub(crate) fn probe(
     scenario: &Scenario,
+    url: &str,
     expand: &Expand,
     network: &Arc<Network>,
 ) -> Result<Probe, Error> {
     match &scenario.target.ready {
         Some(url) => Probe::get(&expand.url(url)?, network.clone()),
-        None => Probe::connect(&expand.url(&scenario.target.url)?, network.clone()),
+        None => Probe::connect(&expand.url(url)?, network.clone()),
     }
 }
 
-/// The server that herd runs; none where somebody else does.
+/// The server that herd runs, which is its `number`-th (from 1); none where somebody else does.
 pub(crate) fn server(
     scenario: &Scenario,
     dir: &Path,
+    number: u16,
     expand: &Expand,
     probe: Probe,
 ) -> Option<target::Server> {
     let port = expand.port?;
+    let mut again = Vec::new();
     let program = match &scenario.target.server {
         Server::Remote => return None,
         Server::Command(line) => Program::Shell(expand.command(line)),
-        Server::Embedded { args } => {
-            let data = dir.join(DATA);
-            let mut all = vec![
-                "serve".into(),
-                "--listen".into(),
-                format!("127.0.0.1:{port}"),
-            ];
-            all.extend(["--data".into(), data.display().to_string()]);
-            all.extend(["--seed".into(), scenario.seed.to_string()]);
-            if !args.is_empty() {
-                all.extend([
-                    "--ledger".into(),
-                    dir.join("ledger.jsonl").display().to_string(),
-                ]);
+        Server::Embedded {
+            planted,
+            keep,
+            slow_start,
+        } => {
+            if let Some(slow) = slow_start {
+                again = vec!["--slow-start".into(), slow.to_string()];
             }
-            all.extend(args.iter().cloned());
+            let data = dir.join(DATA).display().to_string();
+            let mut all: Vec<String> = vec!["serve".into()];
+            all.extend(["--listen".into(), format!("127.0.0.1:{port}")]);
+            all.extend(["--data".into(), data]);
+            if scenario.target.servers > 1 {
+                all.push("--shared".into());
+            }
+            all.extend(["--seed".into(), scenario.seed.to_string()]);
+            if !planted.is_empty() || keep.is_some() {
+                let ledger = dir.join("ledger.jsonl").display().to_string();
+                all.extend(["--ledger".into(), ledger]);
+            }
+            let here = |plant: &&Plant| plant.server.is_none_or(|server| server == number);
+            for plant in planted.iter().filter(here) {
+                all.extend(["--defect".into(), plant.defect.to_string()]);
+            }
+            if let Some(keep) = keep {
+                all.extend(["--keep".into(), keep.to_string()]);
+            }
             Program::Own(all)
         }
     };
+    let log = match scenario.target.servers {
+        1 => "server.log".to_owned(),
+        _ => format!("server-{number}.log"),
+    };
     Some(target::Server {
         program,
+        again,
         env: vec![("PORT".into(), port.to_string())],
-        place: Place::own(dir.join("server.log")),
+        place: Place::own(dir.join(log)),
         probe,
         ready_limit: scenario.target.ready_limit,
     })
 }
 
-async fn supervised(server: target::Server, clock: Clock) -> Result<Trigger, Error> {
-    let (server, events) = Supervised::start(server, clock).await?;
-    Ok(Trigger::child(server, events, clock))
+/// Starts herd's own servers, all at once.
+async fn supervised(
+    scenario: &Scenario,
+    dir: &Path,
+    servers: &[Expand],
+    network: &Arc<Network>,
+    clock: Clock,
+) -> Result<Trigger, Error> {
+    let mut starting = Vec::new();
+    for (number, expand) in (1..).zip(servers) {
+        let probe = probe(scenario, &scenario.target.url, expand, network)?;
+        let server = server(scenario, dir, number, expand, probe);
+        starting.extend(server.map(|server| Supervised::start(server, clock)));
+    }
+    let started = futures::future::try_join_all(starting).await?;
+    Ok(Trigger::child(started, clock))
 }
 
+/// Finds out how each target that isn't herd's can be asked whether it is there.
 fn remote(
     scenario: &Scenario,
-    probe: Probe,
+    network: &Arc<Network>,
     mostly_dropped: watch::Receiver<Option<Elapsed>>,
     clock: Clock,
-) -> Trigger {
+) -> Result<Trigger, Error> {
+    let target = &scenario.target;
+    let urls = std::iter::once(&target.url).chain(&target.more_urls);
+    let expand = Expand { port: None };
+    let probes = urls.map(|url| probe(scenario, url, &expand, network));
     let remote = Remote {
-        probe,
-        ready_limit: scenario.target.ready_limit,
+        probes: probes.collect::<Result<_, _>>()?,
+        ready_limit: target.ready_limit,
         mostly_dropped,
     };
-    Trigger::remote(remote, clock)
+    Ok(Trigger::remote(remote, clock))
 }
 
 /// How an outage that was asked for is caused.
 pub(super) fn pull(outage: &scenario::Outage, dir: &Path) -> Result<Pull, Error> {
+    let place = || Place::own(dir.join("restart.log"));
+    let restart = |signal, grace| Restart {
+        signal,
+        grace,
+        down: outage.down,
+    };
     Ok(match &outage.trigger {
-        scenario::Trigger::Child { signal, grace } => Pull::Restart(Restart {
-            signal: *signal,
-            grace: *grace,
-            down: outage.down,
-        }),
-        scenario::Trigger::Command { command, limit } => Pull::Others(By::Command {
+        scenario::Trigger::Child { signal, grace } => Pull::Crashes {
+            restart: restart(*signal, *grace),
+            falls: outage.falls,
+            up: outage.up,
+        },
+        scenario::Trigger::Rolling {
+            means: Means::Child { signal, grace },
+            pause,
+        } => Pull::Rolling {
+            restart: restart(*signal, *grace),
+            pause: *pause,
+        },
+        scenario::Trigger::Rolling {
+            means: Means::Command { command, limit },
+            pause,
+        } => Pull::RollingBy {
             line: command.clone(),
             limit: *limit,
-            place: Place::own(dir.join("restart.log")),
+            place: place(),
+            pause: *pause,
+        },
+        scenario::Trigger::Command { command, limit } => Pull::Others(By::Command {
+            line: command.clone(),
+            env: Vec::new(),
+            limit: *limit,
+            place: place(),
         }),
         scenario::Trigger::Wait { limit } => Pull::Others(By::Others { limit: *limit }),
-        scenario::Trigger::Cut(_) | scenario::Trigger::Rolling { .. } => {
+        scenario::Trigger::Cut(_) => {
             return Err(Error::Usage("this trigger isn't there yet".into()));
         }
     })
+}
+
+/// Where to publish: what names a server's port stands for each of them.
+fn every_url(url: &str, servers: &[Expand]) -> Result<Vec<String>, Error> {
+    let urls = servers.iter().map(|server| server.url(url));
+    let mut urls = urls.collect::<Result<Vec<_>, _>>()?;
+    urls.dedup();
+    Ok(urls)
 }
 
 pub(crate) fn publishing(
     scenario: &Scenario,
     dir: &Path,
     header: &Header,
-    expand: &Expand,
+    servers: &[Expand],
     network: &Arc<Network>,
 ) -> Result<Option<publish::Config>, Error> {
     let publish = &scenario.publish;
+    let elsewhere = [Expand { port: None }];
+    let servers = if servers.is_empty() {
+        &elsewhere
+    } else {
+        servers
+    };
+    let expand = &servers[0];
     let way = match &publish.via {
         Via::Observe => return Ok(None),
         Via::Http { url, headers } => publish::Way::Http {
-            url: expand.url(url)?,
+            urls: every_url(url, servers)?,
             headers: expand.lines(headers)?,
         },
         Via::Command(line) => publish::Way::Command {

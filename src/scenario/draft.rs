@@ -23,6 +23,7 @@ use crate::error::Error;
 use crate::history::{CutKind, DeliveryMode, IdKind, Remembers, TriggerKind};
 use crate::profile::ProfileName;
 use crate::report::Format;
+use crate::server::slow::SlowStart;
 
 /// A value and where it was given.
 #[derive(Debug, Clone, PartialEq)]
@@ -98,6 +99,7 @@ pub(crate) struct TargetDraft {
     pub(crate) grace: Slot<Time>,
     pub(crate) defects: Slot<Vec<String>>,
     pub(crate) keep: Slot<Count>,
+    pub(crate) slow_start: Slot<Form<SlowStart>>,
 }
 
 #[derive(Debug, Clone, Default, Deserialize)]

@@ -143,16 +143,15 @@ fn target(page: &mut Page, scenario: &Scenario) {
     let target = &scenario.target;
     page.table("target");
     match &target.server {
-        Server::Embedded { args } => {
-            // Pairs of an option and its value, as `resolve/server.rs` builds them.
-            let of = |option: &str| {
-                args.chunks(2)
-                    .filter(move |pair| pair[0] == option)
-                    .filter_map(|pair| pair.get(1).cloned())
-                    .collect::<Vec<_>>()
-            };
-            page.list("defects", of("--defect"));
-            page.maybe("keep", of("--keep").first().map(String::as_str));
+        Server::Embedded {
+            planted,
+            keep,
+            slow_start,
+        } => {
+            page.list("defects", planted.iter().map(ToString::to_string));
+            page.maybe("keep", keep.map(|keep| keep.to_string()).as_deref());
+            let slow = slow_start.map(|slow| slow.to_string());
+            page.maybe("slow-start", slow.as_deref());
         }
         Server::Command(command) => {
             page.put("server-cmd", command.as_str());

@@ -16,8 +16,8 @@ use tokio::time::{Interval, MissedTickBehavior, interval};
 
 use super::defect::{Defect, Planted};
 
-/// Written into the data directory by `die-again`, so that it dies once only.
-const DIED: &str = "died";
+/// Written into the data directory by `die-again`, so that it dies once only; each of several servers has its own.
+pub(super) const DIED: &str = "died";
 
 /// `unknown-is-now`: with each restart the ids begin at the next multiple of this, so that no id of before is one of the
 /// new ones, and all rise.
@@ -29,7 +29,8 @@ pub(crate) struct Faults {
     planted: Vec<Planted>,
     seed: u64,
     ledger: Option<File>,
-    data: Option<PathBuf>,
+    /// Where it writes that it died once.
+    died: Option<PathBuf>,
     /// The newest id when the log was opened; 0 = this is no restart.
     before: AtomicU64,
     resumed: AtomicBool,
@@ -48,14 +49,14 @@ impl Faults {
         planted: Vec<Planted>,
         seed: u64,
         ledger: Option<&Path>,
-        data: Option<PathBuf>,
+        died: Option<PathBuf>,
     ) -> io::Result<Self> {
         let open = |path| File::options().create(true).append(true).open(path);
         Ok(Self {
             planted,
             seed,
             ledger: ledger.map(open).transpose()?,
-            data,
+            died,
             ..Self::default()
         })
     }
@@ -179,10 +180,10 @@ impl Faults {
     }
 
     fn die_once(&self, defect: Defect) {
-        let Some(data) = &self.data else {
+        let Some(died) = &self.died else {
             return;
         };
-        if File::create_new(data.join(DIED)).is_ok() && self.note(defect, None, None) {
+        if File::create_new(died).is_ok() && self.note(defect, None, None) {
             let me = rustix::process::getpid();
             // Nothing may run after it, no destructor and no answer: that is what the defect is about.
             let _ = rustix::process::kill_process(me, rustix::process::Signal::KILL);

@@ -29,6 +29,7 @@ pub(super) struct Guest {
 impl Guest {
     /// Lets a client in, or says why not.
     pub(super) async fn admit(app: &Arc<App>, client: u64) -> Result<Self, Problem> {
+        app.warm().await?;
         app.faults.on_handshake().await;
         if app.faults.refuses(client) {
             return Err(Problem::unavailable("this client is refused"));

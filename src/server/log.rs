@@ -6,6 +6,7 @@
 //! there is more. So a replay can't have a gap or an overlap with what comes live, and a slow reader misses nothing.
 //! This file knows nothing of HTTP, sockets or frames' fate.
 
+mod journal;
 mod table;
 mod writer;
 
@@ -20,6 +21,7 @@ use redb::Database;
 use tokio::sync::{mpsc, oneshot, watch};
 
 use super::faults::Faults;
+use journal::Journal;
 use writer::Writer;
 
 /// How many recent events are also kept in memory, where most replays are served from.
@@ -115,6 +117,14 @@ struct Submission {
     answer: oneshot::Sender<Answer>,
 }
 
+/// What the writer is told.
+enum Order {
+    /// To store something.
+    Store(Submission),
+    /// That another server may have.
+    Look,
+}
+
 /// Where the log is kept.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Place {
@@ -122,13 +132,15 @@ pub(crate) enum Place {
     Memory,
     /// In this directory, which is made where there is none.
     Dir(PathBuf),
+    /// In this directory, by several servers at once.
+    Shared(PathBuf),
 }
 
 /// The log.
 pub(crate) struct Log {
     shared: Arc<Shared>,
     thread: Mutex<Option<JoinHandle<()>>>,
-    inbox: Mutex<Option<mpsc::Sender<Submission>>>,
+    inbox: Mutex<Option<mpsc::Sender<Order>>>,
 }
 
 /// What the writer and the readers share.
@@ -171,9 +183,16 @@ impl Log {
     /// Opens the log and starts its writer, which keeps the newest `keep` events.
     ///
     /// # Errors
-    /// Where the directory can't be made, or the file isn't a log, or another process has it open.
+    /// Where the directory can't be made, or the file isn't a log, or another process has it open and doesn't share it.
     pub(crate) fn open(place: &Place, keep: u64, faults: Arc<Faults>) -> io::Result<Self> {
         let db = table::open(place)?;
+        let journal = match place {
+            Place::Shared(dir) => Some(Journal::open(dir)?),
+            Place::Memory | Place::Dir(_) => None,
+        };
+        if let Some(journal) = &journal {
+            writer::replay(&db, journal, keep).map_err(table::broken)?;
+        }
         if let Some(first) = faults.on_open(table::state(&db)?.newest) {
             table::wipe(&db, first)?;
         }
@@ -194,7 +213,10 @@ impl Log {
             newest: watch::Sender::new(state.newest),
         });
         let (inbox, submissions) = mpsc::channel(INBOX);
-        let writer = Writer::new(Arc::clone(&shared), keep, faults);
+        if let Some(journal) = &journal {
+            journal.watch(inbox.downgrade())?;
+        }
+        let writer = Writer::new(Arc::clone(&shared), journal, keep, faults);
         let thread = std::thread::Builder::new()
             .name("herd-log".into())
             .spawn(move || writer.run(submissions))?;
@@ -212,12 +234,13 @@ impl Log {
         let inbox = inbox.ok_or(Refused::Closed)?;
         let (answer, answered) = oneshot::channel();
         let submission = Submission { data, key, answer };
-        inbox.send(submission).await.map_err(|_| Refused::Closed)?;
+        let order = Order::Store(submission);
+        inbox.send(order).await.map_err(|_| Refused::Closed)?;
         drop(inbox);
         answered.await.unwrap_or(Err(Refused::Closed))
     }
 
-    fn inbox(&self) -> Option<mpsc::Sender<Submission>> {
+    fn inbox(&self) -> Option<mpsc::Sender<Order>> {
         self.inbox
             .lock()
             .unwrap_or_else(PoisonError::into_inner)

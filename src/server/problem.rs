@@ -1,7 +1,7 @@
 //! Errors as RFC 9457 problems. Which one is right is the endpoints' knowledge.
 
 use axum::http::StatusCode;
-use axum::http::header::{CONTENT_TYPE, HeaderName, HeaderValue, UPGRADE};
+use axum::http::header::{CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER, UPGRADE};
 use axum::response::{IntoResponse, Response};
 use serde_json::json;
 
@@ -31,6 +31,14 @@ impl Problem {
     /// The server can't serve it now.
     pub(crate) fn unavailable(detail: impl Into<String>) -> Self {
         Self::new(StatusCode::SERVICE_UNAVAILABLE, detail)
+    }
+
+    /// The server can't serve it yet; it may come again after so many seconds.
+    pub(crate) fn starting(seconds: u64) -> Self {
+        Self {
+            header: Some((RETRY_AFTER, HeaderValue::from(seconds))),
+            ..Self::unavailable("the server is starting; come back later")
+        }
     }
 
     /// There is nothing at this path.

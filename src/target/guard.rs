@@ -134,8 +134,11 @@ impl Guard {
 
     fn obey(&mut self, order: Order) {
         match (order, &mut self.running) {
-            (Order::Start, None) => self.start(),
-            (Order::Start, Some(_)) => say(&Report::NotStarted("it still runs".into())),
+            (Order::Start, None) => self.start(&[]),
+            (Order::StartWith(further), None) => self.start(&further),
+            (Order::Start | Order::StartWith(_), Some(_)) => {
+                say(&Report::NotStarted("it still runs".into()))
+            }
             (Order::Term, Some(running)) => running.signal(Signal::TERM),
             (Order::Kill, Some(running)) => running.signal(Signal::KILL),
             (Order::Line(line), Some(running)) => {
@@ -149,8 +152,8 @@ impl Guard {
         }
     }
 
-    fn start(&mut self) {
-        match self.spawn() {
+    fn start(&mut self, further: &[String]) {
+        match self.spawn(further) {
             Ok(running) => {
                 say(&Report::Started(
                     running.pid.as_raw_nonzero().get().unsigned_abs(),
@@ -161,7 +164,7 @@ impl Guard {
         }
     }
 
-    fn spawn(&self) -> io::Result<Running> {
+    fn spawn(&self, further: &[String]) -> io::Result<Running> {
         let log = || Ok::<_, io::Error>(Stdio::from(io::stderr().as_fd().try_clone_to_owned()?));
         let mut command = Command::new(&self.command[0]);
         if self.command[0] == OWN {
@@ -169,6 +172,7 @@ impl Guard {
         }
         command
             .args(&self.command[1..])
+            .args(further)
             .process_group(0)
             .stderr(log()?);
         if self.mode == Mode::Feed {

@@ -25,6 +25,13 @@ enum Revivals {
     Left(u32),
 }
 
+/// Whether it was started before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Starts {
+    First,
+    Again,
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
     Up,
@@ -49,6 +56,7 @@ pub(super) struct Life {
     reports: mpsc::UnboundedReceiver<(Elapsed, Report)>,
     events: mpsc::UnboundedSender<ServerEvent>,
     state: State,
+    starts: Starts,
     revivals: Revivals,
     /// As of the last restart.
     down: Duration,
@@ -69,6 +77,7 @@ impl Life {
             reports,
             events,
             state: State::Down,
+            starts: Starts::First,
             revivals: Revivals::NotYet,
             down: Duration::ZERO,
         }
@@ -256,7 +265,14 @@ impl Life {
 
     /// Starts it and waits until it is ready, ends or is late.
     async fn rise(&mut self, limit: Duration, started: impl FnOnce(u32)) -> Result<Rise, Over> {
-        self.order(Order::Start);
+        let further = match std::mem::replace(&mut self.starts, Starts::Again) {
+            Starts::First => &[][..],
+            Starts::Again => &self.server.again,
+        };
+        self.order(match further {
+            [] => Order::Start,
+            further => Order::StartWith(further.to_vec()),
+        });
         match self.reports.recv().await {
             Some((_, Report::Started(pid))) => started(pid),
             Some((_, Report::NotStarted(why))) => return Ok(Rise::NotStarted(why)),

@@ -16,15 +16,16 @@ use crate::target::guarded::{Guarded, Place, Program};
 /// How long a killed command may take to be gone.
 const KILL_LIMIT: Duration = Duration::from_secs(10);
 
-/// Runs it by `sh -c`.
+/// Runs it by `sh -c`, with these variables in its environment.
 pub(super) async fn run(
     line: &str,
+    env: &[(String, String)],
     limit: Duration,
     place: &Place,
     clock: Clock,
 ) -> Result<(), Error> {
     let program = Program::Shell(line.to_owned());
-    let (guarded, mut reports) = Guarded::start(Mode::Task, &program, &[], place, clock)?;
+    let (guarded, mut reports) = Guarded::start(Mode::Task, &program, env, place, clock)?;
     guarded.order(Order::Start);
     let why = match tokio::time::timeout(limit, finish(&mut reports)).await {
         Ok(Finish::Ended(Ended::Code(0))) => {

@@ -48,6 +48,7 @@ const TABLE: &[(&str, May)] = &[
             "report::Format",
             "secrets",
             "server::defect",
+            "server::slow",
             "transport::tls",
         ]),
     ),

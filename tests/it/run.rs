@@ -11,6 +11,7 @@
 mod bad_input;
 mod dialects;
 mod ends;
+mod falls;
 mod inside_tls;
 mod nothing;
 mod passing;

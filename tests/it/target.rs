@@ -104,6 +104,7 @@ impl Stage {
     /// A server of this script, run in the stage's directory.
     fn server(&self, script: &str) -> Server {
         Server {
+            again: Vec::new(),
             program: Program::Shell(self.script(script)),
             env: vec![("PORT".into(), self.held.port().to_string())],
             place: self.place(),

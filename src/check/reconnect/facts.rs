@@ -119,11 +119,11 @@ fn attempts(case: &Case<'_>, rows: &[Return]) -> AttemptFacts {
 }
 
 fn wave_facts(case: &Case<'_>, outage: &OutageSpan, wave: &Measured) -> WaveFacts {
-    let rows = case.timeline.of_wave(outage.outage, wave.wave);
+    let rows = case.timeline.of_wave(outage.outage, wave.part.wave());
     let peak = measure::peak(case.history, rows, Duration::from_secs(1));
     let span = |span| (wave.back > 0).then(|| ms(span));
     WaveFacts {
-        wave: wave.wave,
+        wave: wave.part.wave(),
         dropped: count_clients(rows.iter()),
         reconnected: count_clients(rows.iter().filter(|r| r.session.is_some())),
         span_ms: span(wave.span.reached),

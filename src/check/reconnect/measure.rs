@@ -1,6 +1,7 @@
 //! One wave in instants: when its clients dialled and were open, how far apart, how many at once, how long the server
 //! was down for them. It knows no limit.
 
+use std::borrow::Cow;
 use std::time::Duration;
 
 use super::facts::count_clients;
@@ -11,8 +12,8 @@ use crate::history::{Attempt, AttemptOutcome, Elapsed, History};
 /// What was measured of one wave.
 #[derive(Debug, Clone)]
 pub(super) struct Measured {
-    /// From 1 within its outage.
-    pub(super) wave: u32,
+    /// Which part of its outage.
+    pub(super) part: Part,
     /// Clients dropped in it, but for those that started anew meanwhile: herd chose their instants, not their policy.
     pub(super) clients: u32,
     /// Absences that ended.
@@ -25,6 +26,40 @@ pub(super) struct Measured {
     pub(super) peak: Instants<u64>,
     /// How long the server was down for its clients.
     pub(super) down: Duration,
+    /// How many dials of one client may fall into a peak's window because it was dropped so often, at least 1.
+    pub(super) at_once: u32,
+}
+
+/// A part of an outage that is judged by itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Part {
+    /// A wave by its number, from 1, and the fall that it belongs to where there are several.
+    Wave(u32, Option<u32>),
+    /// All waves together.
+    Whole,
+    /// What follows the last of several falls.
+    Last,
+}
+
+impl Part {
+    /// The wave's number; 0 where it is none.
+    pub(super) fn wave(self) -> u32 {
+        match self {
+            Self::Wave(wave, _) => wave,
+            Self::Whole | Self::Last => 0,
+        }
+    }
+}
+
+impl std::fmt::Display for Part {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Wave(_, Some(fall)) => write!(f, "fall {fall}"),
+            Self::Wave(wave, None) => write!(f, "wave {wave}"),
+            Self::Whole => f.write_str("all falls together"),
+            Self::Last => f.write_str("final recovery"),
+        }
+    }
 }
 
 /// The same measure on three instants of a dial.
@@ -47,26 +82,24 @@ impl Measured {
         wave: &WaveSpan,
         window: Duration,
     ) -> Self {
-        let all = timeline.of_wave(outage.outage, wave.wave);
-        let others;
-        let rows = match all.iter().any(|row| refreshed(history, row)) {
-            false => all,
-            true => {
-                let rows = all.iter().filter(|row| !refreshed(history, row));
-                others = rows.cloned().collect::<Vec<_>>();
-                others.as_slice()
-            }
-        };
-        let refreshed = (all.len() - rows.len()) as u32;
+        let rows = by_policy(history, timeline.of_wave(outage.outage, wave.wave));
+        let drops = rows.iter().map(|r| r.dropped).collect();
+        Self {
+            down: down(history, &rows, drops, wave.ready),
+            ..Self::of(history, &rows, Part::Wave(wave.wave, wave.fall), window)
+        }
+    }
+
+    /// Measures these absences; how long the server was down for them is the caller's to say.
+    pub(super) fn of(history: &History, rows: &[Return], part: Part, window: Duration) -> Self {
+        let rows = &*by_policy(history, rows);
         let reconnects: Vec<&Attempt> = rows.iter().filter_map(|r| reconnect(history, r)).collect();
         let span_of =
             |instant: fn(&Attempt) -> Elapsed| span(reconnects.iter().map(|a| instant(a)));
         Self {
-            wave: wave.wave,
-            clients: match refreshed {
-                0 => wave.dropped,
-                _ => count_clients(rows.iter()),
-            },
+            part,
+            clients: count_clients(rows.iter()),
+            at_once: 1,
             back: reconnects.len() as u32,
             pending: rows.iter().any(|r| {
                 let quit =
@@ -79,7 +112,7 @@ impl Measured {
                 reached: span_of(|a| a.ended),
             },
             peak: peak(history, rows, window),
-            down: down(history, rows, wave),
+            down: Duration::ZERO,
         }
     }
 
@@ -92,6 +125,15 @@ impl Measured {
     pub(super) fn share(&self) -> f64 {
         self.peak.dialled.max(self.peak.reached) as f64 / f64::from(self.clients.max(1))
     }
+}
+
+/// The absences whose dials the clients' policy chose.
+fn by_policy<'a>(history: &History, rows: &'a [Return]) -> Cow<'a, [Return]> {
+    if !rows.iter().any(|row| refreshed(history, row)) {
+        return Cow::Borrowed(rows);
+    }
+    let others = rows.iter().filter(|row| !refreshed(history, row));
+    Cow::Owned(others.cloned().collect())
 }
 
 /// Whether the client started anew within an absence, or began it so.
@@ -167,27 +209,35 @@ pub(crate) fn busiest(mut instants: Vec<Elapsed>, window: Duration) -> u64 {
     most as u64
 }
 
-/// From the median drop until the server was back. The probe's word counts only within what the clients themselves saw:
+/// From the median of these drops until the server was back, or said to be. The probe's word counts only within what the clients themselves saw:
 /// after the last dial that failed before anybody was back, and before the first that was.
-fn down(history: &History, rows: &[Return], wave: &WaveSpan) -> Duration {
-    let mut drops: Vec<Elapsed> = rows.iter().map(|r| r.dropped).collect();
+pub(super) fn down(
+    history: &History,
+    rows: &[Return],
+    mut drops: Vec<Elapsed>,
+    ready: Option<Elapsed>,
+) -> Duration {
     drops.sort_unstable();
     let Some(median) = drops.get(drops.len() / 2) else {
         return Duration::ZERO;
     };
-    let first_back = rows
-        .iter()
-        .filter_map(|r| reconnect(history, r))
-        .map(|a| a.dialled)
-        .min()
-        .unwrap_or(history.horizon);
-    let last_failed = dials(history, rows)
-        .filter(|a| failed(a) && a.dialled < first_back)
-        .map(|a| a.dialled)
-        .max()
-        .unwrap_or(Elapsed::ZERO);
-    let back = wave.ready.unwrap_or(last_failed);
+    let first_back = first_back(history, rows);
+    let last_failed = last_failed(history, rows).unwrap_or(Elapsed::ZERO);
+    let back = ready.unwrap_or(last_failed);
     back.max(last_failed).min(first_back).since(*median)
+}
+
+/// When the first that came back dialled; the record's end where nobody did.
+fn first_back(history: &History, rows: &[Return]) -> Elapsed {
+    let back = rows.iter().filter_map(|r| reconnect(history, r));
+    back.map(|a| a.dialled).min().unwrap_or(history.horizon)
+}
+
+/// The last dial that failed before anybody was back: until then the server served nobody, whatever its port said.
+pub(super) fn last_failed(history: &History, rows: &[Return]) -> Option<Elapsed> {
+    let first_back = first_back(history, rows);
+    let failed = dials(history, rows).filter(|a| failed(a) && a.dialled < first_back);
+    failed.map(|a| a.dialled).max()
 }
 
 fn failed(attempt: &Attempt) -> bool {

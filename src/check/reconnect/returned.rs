@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::measure::{self, reconnect};
 use super::relapse::relapsed;
-use super::{Case, facts};
+use super::{Case, facts, several};
 use crate::backoff::patience;
 use crate::check::timeline::{self, OutageSpan, WaveSpan};
 use crate::check::words::{names, text};
@@ -275,7 +275,11 @@ fn down(
             .fold(ready, Elapsed::min),
         None => back.min()?,
     };
-    Some(up.max(refused.unwrap_or(up)).since(wave.first_drop))
+    // A server may listen and serve nobody yet; and whoever is still away when it falls again waits for that too.
+    let served = measure::last_failed(case.history, rows).unwrap_or(up);
+    let over = several::over(outage).unwrap_or(up);
+    let up = up.max(refused.unwrap_or(up)).max(served).max(over);
+    Some(up.since(wave.first_drop))
 }
 
 /// Where the server fell over again: until when it refused. Who was still away then waits for that too, and `relapse` has

@@ -4,8 +4,7 @@ use std::time::Duration;
 
 use super::super::draft::{Draft, Given, Origin, Slot};
 use super::super::template::{OWN, TARGET, filled, holds, resumes, stranger};
-use super::super::words::Count;
-use super::super::{Pick, Server, Target};
+use super::super::{Pick, Plant, Server, Target};
 use super::{nearest, or};
 use crate::error::Error;
 use crate::profile::{Profile, Transport};
@@ -40,7 +39,9 @@ impl Draft {
             return Ok(Owner::Embedded);
         };
         let bugs = draft.defects.as_ref().map(|given| &given.origin);
-        if let Some(ours) = bugs.or(draft.keep.as_ref().map(|given| &given.origin)) {
+        let slow = draft.slow_start.as_ref().map(|given| &given.origin);
+        let keep = draft.keep.as_ref().map(|given| &given.origin);
+        if let Some(ours) = bugs.or(keep).or(slow) {
             let why = "only herd's own server takes it; leave one out";
             return Err(self.contradiction(ours, &theirs.origin, why));
         }
@@ -57,11 +58,14 @@ impl Draft {
         implied: &mut Vec<String>,
     ) -> Result<Target, Error> {
         let draft = &self.target;
+        let (servers, more_urls) = self.several(owner)?;
         let server = match &draft.server_cmd {
             Some(command) => Server::Command(self.command(command)?.to_owned()),
             None if owner == Owner::Remote => Server::Remote,
             None => Server::Embedded {
-                args: self.serve_args()?,
+                planted: self.planted(servers)?,
+                keep: self.keep()?,
+                slow_start: self.target.slow_start.as_ref().map(|given| given.value.0),
             },
         };
         let url = match (&draft.url, owner) {
@@ -78,7 +82,6 @@ impl Draft {
         if let Some(ready) = &draft.ready {
             self.own_url(ready, owner)?;
         }
-        let (servers, more_urls) = self.several(owner)?;
         for url in &more_urls {
             let given = Given {
                 value: url.clone(),
@@ -134,33 +137,61 @@ impl Draft {
         }
     }
 
-    fn serve_args(&self) -> Result<Vec<String>, Error> {
-        let mut args = Vec::new();
-        if let Some(Given { value, origin }) = &self.target.defects {
-            for defect in value {
-                if let Err(error) = defect.parse::<Planted>() {
-                    let what = match error {
-                        PlantError::Unknown(name) => unknown(
-                            "defect",
-                            &name,
-                            Defect::ALL.iter().map(|known| known.name()),
-                        ),
-                        error => error.to_string(),
-                    };
-                    return Err(self.refuse(origin, &what));
-                }
-                args.extend(["--defect".to_owned(), defect.clone()]);
+    fn planted(&self, servers: u16) -> Result<Vec<Plant>, Error> {
+        let Some(Given { value, origin }) = &self.target.defects else {
+            return Ok(Vec::new());
+        };
+        let plant = |text: &String| {
+            let (defect, server) = match text.rsplit_once('@') {
+                Some((defect, server)) => (defect, Some(server)),
+                None => (text.as_str(), None),
+            };
+            let defect = defect.parse::<Planted>().map_err(|error| {
+                let what = match error {
+                    PlantError::Unknown(name) => unknown(
+                        "defect",
+                        &name,
+                        Defect::ALL.iter().map(|known| known.name()),
+                    ),
+                    error => error.to_string(),
+                };
+                self.refuse(origin, &what)
+            })?;
+            if servers > 1 && defect.defect.begins_ids_anew() {
+                let what = format!(
+                    "{defect} begins the ids anew, and several servers share theirs; leave it out, or target.servers"
+                );
+                return Err(self.refuse(origin, &what));
             }
-        }
-        if let Some(Given { value, origin }) = &self.target.keep {
-            let Count(keep) = value;
-            if *keep == 0 {
+            let known = |server: &str| {
+                let number = server.parse::<u16>().ok();
+                number.filter(|number| (1..=servers).contains(number))
+            };
+            let server = server.map(|server| {
+                known(server).ok_or_else(|| {
+                    let what = format!(
+                        "there is no server {} among the {servers} (target.servers); write NAME@1 for the first one",
+                        server.escape_debug()
+                    );
+                    self.refuse(origin, &what)
+                })
+            });
+            Ok(Plant {
+                defect,
+                server: server.transpose()?,
+            })
+        };
+        value.iter().map(plant).collect()
+    }
+
+    fn keep(&self) -> Result<Option<u64>, Error> {
+        match &self.target.keep {
+            Some(given) if given.value.0 == 0 => {
                 let what = "0 would keep nothing to replay; use 1 or more";
-                return Err(self.refuse(origin, what));
+                Err(self.refuse(&given.origin, what))
             }
-            args.extend(["--keep".to_owned(), keep.to_string()]);
+            kept => Ok(kept.as_ref().map(|given| given.value.0)),
         }
-        Ok(args)
     }
 
     fn target_url(

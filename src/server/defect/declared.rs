@@ -76,6 +76,12 @@ impl Defect {
         }
     }
 
+    /// Whether it begins the ids anew, which a log that several servers share can't.
+    #[must_use]
+    pub fn begins_ids_anew(self) -> bool {
+        matches!(self, Self::IdsRestart | Self::UnknownIsNow)
+    }
+
     /// The checks that it must make fail under the default policy, no others. Where there are none, herd must not be
     /// misled by it: `slow-accept` must not hide a stampede, `half-open` sockets must be noticed and left, what comes
     /// again marked is legal under a profile with `duplicates = "marked"`, and what comes before an answer counts.

@@ -5,6 +5,7 @@ use std::io;
 use redb::backends::InMemoryBackend;
 use redb::{Database, ReadableDatabase, ReadableTable, TableDefinition, WriteTransaction};
 
+use super::journal::Journal;
 use super::{Event, Place, Read, State};
 
 /// Id -> what was published.
@@ -17,7 +18,7 @@ pub(super) const KEY_OF: TableDefinition<'_, u64, &str> = TableDefinition::new("
 pub(super) const META: TableDefinition<'_, &str, u64> = TableDefinition::new("meta");
 
 /// The file in the data directory.
-const FILE: &str = "log.redb";
+pub(super) const FILE: &str = "log.redb";
 /// Pages that the store may keep in memory, bytes.
 const CACHE: usize = 64 << 20;
 
@@ -25,9 +26,14 @@ pub(super) fn open(place: &Place) -> io::Result<Database> {
     let mut builder = Database::builder();
     builder.set_cache_size(CACHE);
     let db = match place {
-        Place::Memory => builder.create_with_backend(InMemoryBackend::new()),
+        // What is shared stands in a file of its own, and every process makes its tables of it.
+        Place::Memory | Place::Shared(_) => builder.create_with_backend(InMemoryBackend::new()),
         Place::Dir(dir) => {
             std::fs::create_dir_all(dir)?;
+            if Journal::lies_in(dir) {
+                let why = "the log in it is shared by several servers; give --shared, or another directory";
+                return Err(io::Error::other(why));
+            }
             builder.create(dir.join(FILE))
         }
     }

@@ -37,6 +37,8 @@ impl Mode {
 pub enum Order {
     /// Start the command (again).
     Start,
+    /// Start the command again, with further arguments, which hold no line break.
+    StartWith(Vec<String>),
     /// SIGTERM to the command's process group.
     Term,
     /// SIGKILL to the command's process group.
@@ -51,6 +53,10 @@ impl fmt::Display for Order {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Start => f.write_str("start"),
+            Self::StartWith(args) => {
+                let args = serde_json::to_string(args).map_err(|_| fmt::Error)?;
+                write!(f, "start {args}")
+            }
             Self::Term => f.write_str("signal TERM"),
             Self::Kill => f.write_str("signal KILL"),
             Self::Line(line) => write!(f, "line {line}"),
@@ -68,10 +74,13 @@ impl FromStr for Order {
             "signal TERM" => Ok(Self::Term),
             "signal KILL" => Ok(Self::Kill),
             "close" => Ok(Self::Close),
-            _ => s
-                .strip_prefix("line ")
-                .map(|l| Self::Line(l.to_owned()))
-                .ok_or(()),
+            _ => match s.split_once(' ') {
+                Some(("line", line)) => Ok(Self::Line(line.to_owned())),
+                Some(("start", args)) => serde_json::from_str(args)
+                    .map(Self::StartWith)
+                    .map_err(|_| ()),
+                _ => Err(()),
+            },
         }
     }
 }

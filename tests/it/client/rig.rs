@@ -114,7 +114,7 @@ pub(crate) fn retries(max: u32) -> Mix {
 }
 
 pub(crate) fn crew(scenario: &Scenario) -> Arc<Crew> {
-    let plan = Plan::new(scenario, None).unwrap();
+    let plan = Plan::new(scenario, &[]).unwrap();
     let own = OwnNumbers {
         base: 0,
         span: 1_000,

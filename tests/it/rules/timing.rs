@@ -2,6 +2,7 @@
 //! below.
 
 mod doubt;
+mod falls;
 mod opening;
 mod relapse;
 

@@ -32,11 +32,12 @@ fn fails_the_spread(stage: &Stage, ended: Ended) {
 
 #[test]
 fn every_scenario_of_the_repository_ends_as_it_says() {
-    let all: [fn(); 4] = [
+    let all: [fn(); 5] = [
         a_stampede_fails_and_so_does_one_behind_a_slow_accept_loop,
         exponential_with_a_quarter_of_jitter_fails_its_spread_and_its_peak,
         the_default_and_a_supervised_server_pass,
         somebody_elses_restart_passes_published_to_and_observed,
+        several_falls_and_a_slow_start_pass,
     ];
     together(all);
 }
@@ -82,6 +83,18 @@ fn the_default_and_a_supervised_server_pass() {
     };
     let both: [&(dyn Fn() -> (Stage, Ended) + Sync); 2] = [&default, &external];
     for (stage, ended) in together(both.map(|run| move || unless_busy(run))) {
+        ended.with(0).says(&["PASS"]);
+        stage.assert_empty();
+    }
+}
+
+fn several_falls_and_a_slow_start_pass() {
+    for name in ["rolling", "crash-loop", "slow-start"] {
+        let (stage, ended) = unless_busy(|| {
+            let stage = Stage::new();
+            let ended = scenario(&stage, name, &["-c", "240"]).end();
+            (stage, ended)
+        });
         ended.with(0).says(&["PASS"]);
         stage.assert_empty();
     }

@@ -241,7 +241,7 @@ where
     });
     let mut scenario = rig::scenario(address);
     scenario.target.url = format!("wss://{address}/live?after={{after}}");
-    let plan = Plan::new(&scenario, None).unwrap();
+    let plan = Plan::new(&scenario, &[]).unwrap();
     let own = OwnNumbers {
         base: 0,
         span: 1_000,
@@ -387,7 +387,7 @@ async fn a_tls_handshake_without_an_end_times_out() {
     let mut scenario = rig::scenario(address);
     scenario.target.url = format!("wss://{address}/");
     scenario.connect.timeout = Some(Duration::from_millis(100));
-    let plan = Plan::new(&scenario, None).unwrap();
+    let plan = Plan::new(&scenario, &[]).unwrap();
     let own = OwnNumbers { base: 0, span: 1 };
     let network = network(&believing(Trust::Anyone));
     let crew = Arc::new(Crew::new(&scenario, plan, network, Clock::start(), own));

@@ -132,7 +132,7 @@ fn id(number: u64) -> String {
 fn config(url: &str, repeat: Repeat) -> Config {
     Config {
         way: Way::Http {
-            url: url.into(),
+            urls: vec![url.into()],
             headers: vec!["X-Test: 1".into()],
         },
         network: super::network(),

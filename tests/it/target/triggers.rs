@@ -23,7 +23,7 @@ async fn marks(trigger: &mut Trigger) -> (Vec<(Elapsed, Mark)>, Option<Step>) {
     let mut all = Vec::new();
     loop {
         match next(trigger).await {
-            Step::CommandEnded => {}
+            Step::Over => {}
             Step::Killed { at, grace } => {
                 let text = format!("killed after {} ms", grace.as_millis()).into();
                 all.push((at, Mark::Note { text }));
@@ -58,7 +58,7 @@ fn names(marks: &[(Elapsed, Mark)]) -> Vec<String> {
 fn remote(stage: &Stage, clock: Clock) -> (Trigger, watch::Sender<Option<Elapsed>>) {
     let (dropped, mostly_dropped) = watch::channel(None);
     let remote = Remote {
-        probe: stage.probe(),
+        probes: vec![stage.probe()],
         ready_limit: Duration::from_millis(400),
         mostly_dropped,
     };
@@ -76,6 +76,7 @@ fn restart(signal: StopSignal, grace: Duration) -> Pull {
 fn command(stage: &Stage, script: &str) -> By {
     By::Command {
         line: stage.script(script),
+        env: Vec::new(),
         limit: Duration::from_secs(60),
         place: stage.place(),
     }
@@ -103,7 +104,7 @@ async fn a_child_is_restarted_twice_and_an_escalation_is_told() {
         .await
         .unwrap();
     let grace = Duration::from_millis(50);
-    let mut trigger = Trigger::child(server, events, clock);
+    let mut trigger = Trigger::child(vec![(server, events)], clock);
     for outage in 1..=2 {
         trigger.pull(outage, restart(StopSignal::Term, grace));
         let (told, end) = marks(&mut trigger).await;
@@ -131,7 +132,7 @@ async fn a_child_that_dies_again_is_told_and_its_second_return_is_a_note() {
     let clock = clock();
     let (server, events) = Supervised::start(stage.server(UP), clock).await.unwrap();
     let grace = Duration::from_secs(10);
-    let mut trigger = Trigger::child(server, events, clock);
+    let mut trigger = Trigger::child(vec![(server, events)], clock);
     trigger.pull(1, restart(StopSignal::Kill, grace));
     marks(&mut trigger).await;
     kill(stage.pid().await);
@@ -189,6 +190,7 @@ async fn a_command_that_hangs_is_killed_with_its_group_and_broken() {
     let _server = others_server(&stage).await;
     let by = By::Command {
         line: stage.script("sleep 1000 & echo $! > left; wait"),
+        env: Vec::new(),
         limit: Duration::from_millis(300),
         place: stage.place(),
     };
@@ -218,7 +220,7 @@ async fn a_command_that_works_on_tells_when_it_has_ended() {
     assert_eq!(names(&told), ["trigger 1", "gone 1", "ready 1"]);
     assert!(!stage.path("ended").exists());
     std::fs::write(stage.path("go"), "").unwrap();
-    assert!(matches!(next(&mut trigger).await, Step::CommandEnded));
+    assert!(matches!(next(&mut trigger).await, Step::Over));
     assert!(stage.path("ended").exists());
     trigger.end().await;
     kill(number(&stage.path("left")).unwrap());

@@ -1,0 +1,189 @@
+//! Outages of several falls: crash loops and rolling restarts, honest ones and those with a stampede in one part.
+
+use herd::check::{Check, Outcome, judge};
+use herd::history::build::Builder;
+use herd::history::{History, Mark, TriggerKind};
+
+use Outcome::{Fail, Pass};
+
+use super::found;
+
+/// Clients, and how they come back from a fall: after so many milliseconds from its readiness, client and fall told.
+type After = fn(u32, u32) -> u64;
+
+const CLIENTS: u32 = 100;
+/// From one fall to the next.
+const EVERY: u64 = 8_000;
+/// How long each lasts.
+const DOWN: u64 = 1_000;
+
+/// Three falls of all servers: everybody who is connected loses the connection.
+fn crash_loop(after: After) -> History {
+    let mut run = Builder::new(CLIENTS)
+        .terms(|t| t.outages[0].falls = 3)
+        .mark(10_000, Mark::Trigger { outage: 1 });
+    for fall in 1..=3 {
+        let at = 10_000 + u64::from(fall - 1) * EVERY;
+        run = run
+            .mark(
+                at,
+                Mark::Fall {
+                    outage: 1,
+                    fall,
+                    target: None,
+                },
+            )
+            .mark(at + 1, Mark::Gone { outage: 1 })
+            .mark(at + DOWN, Mark::Ready { outage: 1 });
+    }
+    run.each(move |k, s| {
+        s.open(100);
+        let mut open = true;
+        for fall in 1..=3 {
+            let at = 10_000 + u64::from(fall - 1) * EVERY;
+            if open {
+                s.dropped(at + 5);
+            }
+            let back = after(k, fall);
+            open = fall == 3 || DOWN + back < EVERY;
+            if open {
+                s.open(at + DOWN + back);
+            }
+        }
+    })
+    .end(90_000)
+}
+
+/// Evenly over 9 s, another order each time.
+fn honest(k: u32, fall: u32) -> u64 {
+    let mixed = (k * 37 + fall * 11) % CLIENTS;
+    100 + u64::from(mixed) * 90
+}
+
+fn outcomes(history: &History) -> [Outcome; 2] {
+    [Check::ReconnectSpread, Check::Peak].map(|check| found(history, check).outcome)
+}
+
+#[test]
+fn an_honest_crash_loop_passes() {
+    let history = crash_loop(honest);
+    for check in [
+        Check::ReconnectSpread,
+        Check::Peak,
+        Check::AllReconnected,
+        Check::Relapse,
+    ] {
+        let finding = found(&history, check);
+        assert_eq!(finding.outcome, Pass, "{finding:?}");
+    }
+    assert_eq!(judge(&history).outages[0].waves.len(), 3);
+}
+
+#[test]
+fn a_stampede_after_the_last_fall_fails_and_is_named() {
+    let history = crash_loop(|k, fall| {
+        if fall == 3 {
+            u64::from(k)
+        } else {
+            honest(k, fall)
+        }
+    });
+    let finding = found(&history, Check::ReconnectSpread);
+    assert_eq!(finding.outcome, Fail, "{finding:?}");
+    assert!(
+        ["fall 3", "final recovery"]
+            .iter()
+            .any(|part| finding.why.contains(part)),
+        "{finding:?}"
+    );
+    assert_eq!(outcomes(&history), [Fail, Fail]);
+}
+
+#[test]
+fn a_stampede_in_a_middle_part_fails_the_peak_though_stragglers_widen_its_spread() {
+    let history = crash_loop(|k, fall| match fall {
+        2 if k > 8 => u64::from(k),
+        _ => honest(k, fall),
+    });
+    let finding = found(&history, Check::Peak);
+    assert_eq!(finding.outcome, Fail, "{finding:?}");
+    assert!(finding.why.contains("fall 2"), "{finding:?}");
+}
+
+#[test]
+fn whoever_is_away_through_all_falls_is_not_late() {
+    let history = crash_loop(|k, fall| {
+        if k == 1 && fall < 3 {
+            100_000
+        } else {
+            honest(k, fall)
+        }
+    });
+    let finding = found(&history, Check::AllReconnected);
+    assert_eq!(finding.outcome, Pass, "{finding:?}");
+}
+
+/// Three targets, one after another; a third of the clients on each, and each goes on to the next.
+fn rolling(after: After) -> History {
+    let mut run = Builder::new(CLIENTS)
+        .terms(|t| {
+            t.outages[0].trigger = TriggerKind::Rolling;
+            (t.outages[0].falls, t.targets) = (3, 3);
+        })
+        .mark(10_000, Mark::Trigger { outage: 1 });
+    for fall in 1..=3 {
+        let at = 10_000 + u64::from(fall - 1) * 20_000;
+        let target = Some(fall as u16 - 1);
+        run = run
+            .mark(
+                at,
+                Mark::Fall {
+                    outage: 1,
+                    fall,
+                    target,
+                },
+            )
+            .mark(at + 1, Mark::Gone { outage: 1 })
+            .mark(at + DOWN, Mark::Ready { outage: 1 });
+    }
+    run.each(move |k, s| {
+        s.open(100);
+        for fall in 1..=3 {
+            let at = 10_000 + u64::from(fall - 1) * 20_000;
+            // On its first target until that falls, then on each next one.
+            if k % 3 < fall {
+                s.dropped(at + 5).open(at + 5 + after(k, fall));
+            }
+        }
+    })
+    .end(120_000)
+}
+
+#[test]
+fn an_honest_rolling_restart_passes_though_clients_drop_up_to_three_times() {
+    let history = rolling(honest);
+    for check in [
+        Check::ReconnectSpread,
+        Check::Peak,
+        Check::AllReconnected,
+        Check::Relapse,
+    ] {
+        let finding = found(&history, check);
+        assert_eq!(finding.outcome, Pass, "{finding:?}");
+    }
+    assert_eq!(judge(&history).returns.len(), 33 + 67 + 100);
+}
+
+#[test]
+fn one_stampede_in_a_rolling_restart_fails() {
+    let history = rolling(|k, fall| {
+        if fall == 2 {
+            u64::from(k)
+        } else {
+            honest(k, fall)
+        }
+    });
+    assert_eq!(outcomes(&history), [Fail, Fail]);
+    let finding = found(&history, Check::ReconnectSpread);
+    assert!(finding.why.contains("fall 2"), "{finding:?}");
+}
