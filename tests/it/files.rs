@@ -331,6 +331,9 @@ fn the_summary_has_the_shape_of_the_contract() {
             "outages",
             "delivery",
             "generator",
+            "status",
+            "staleness",
+            "dedupe",
             "retry_after",
             "declined",
             "checks"

@@ -4,6 +4,7 @@
 mod doubt;
 mod opening;
 mod relapse;
+mod stale;
 
 use std::time::Duration;
 
