@@ -140,7 +140,7 @@ mod tests {
             enough_for_ms: 4_200.0,
         };
         let told = handlers(&facts).replace(TIE, " ");
-        insta::assert_snapshot!(told, @"");
+        insta::assert_snapshot!(told, @"43 repeats (3 allowed), applied twice: 0 by everything, 1,200 by last 100 (3 clients), 0 by for 10m; last 2,000, or for 4.20 s, would be enough");
         assert_eq!(handlers(&DedupeFacts::default()), "no event was repeated");
     }
 
