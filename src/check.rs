@@ -3,9 +3,12 @@
 //! The judge never sees the run, only what was recorded: everything here is a function of a [`History`]. What may be
 //! imported: the history, and backoff for the rule of chance. `check/delivery.rs` says what became of every (client,
 //! publication) pair, `check/reconnect.rs` who was away when, `check/chance.rs` what luck could have done,
-//! `check/generator.rs` how late herd itself was.
+//! `check/generator.rs` how late herd itself was,
+//! `check/status.rs` and `check/staleness.rs` what a user saw meanwhile, `check/dedupe.rs` what idempotent handlers would
+//! make of repeats.
 
 pub mod chance;
+pub mod dedupe;
 pub mod delivery;
 pub mod facts;
 pub mod generator;
@@ -13,6 +16,8 @@ pub mod health;
 pub mod opening;
 pub mod reconnect;
 pub mod renewal;
+pub mod staleness;
+pub mod status;
 pub mod timeline;
 pub(crate) mod words;
 
@@ -26,7 +31,10 @@ pub use facts::{
 };
 
 use crate::history::{ClientId, Elapsed, History, Seq, Source};
+use dedupe::DedupeFacts;
 pub use renewal::{RefreshFacts, ReloadFacts};
+use staleness::{Doubts, StalenessFacts};
+use status::{StatusFacts, Statuses};
 use timeline::Timeline;
 
 /// What a question came to. The order is the order of precedence, written here and nowhere else: merging is `max`.
@@ -79,13 +87,15 @@ pub enum Check {
     Relapse,
     /// From a client's drop until it is caught up.
     Recovery,
+    /// How long a client's data was stale.
+    Staleness,
     /// herd's own lag, drops, descriptors, ports.
     Generator,
 }
 
 impl Check {
     /// All of them, in the order of the reports.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::ReconnectSpread,
         Self::Peak,
         Self::AllReconnected,
@@ -94,6 +104,7 @@ impl Check {
         Self::Resets,
         Self::Relapse,
         Self::Recovery,
+        Self::Staleness,
         Self::Generator,
     ];
 
@@ -109,6 +120,7 @@ impl Check {
             Self::Resets => "resets",
             Self::Relapse => "relapse",
             Self::Recovery => "recovery",
+            Self::Staleness => "staleness",
             Self::Generator => "generator",
         }
     }
@@ -133,6 +145,9 @@ impl Check {
             Self::Resets => "clients that the server told to reload",
             Self::Relapse => "waves that no trigger caused",
             Self::Recovery => "from a client's drop until it is caught up, at p99",
+            Self::Staleness => {
+                "each client's longest time not connected, silent or not caught up, at a percentile"
+            }
             Self::Generator => "herd's own lag, drops, descriptors, ports",
         }
     }
@@ -272,6 +287,12 @@ pub struct Verdict {
     pub publications: PublicationFacts,
     /// herd's own lag.
     pub generator: GeneratorFacts,
+    /// Where the clients stood, over time.
+    pub status: StatusFacts,
+    /// How long their data was stale.
+    pub staleness: StalenessFacts,
+    /// What idempotent handlers would make of repeated events; none where nobody asked.
+    pub dedupe: Option<DedupeFacts>,
     /// The first offending pairs, at most [`MAX_OFFENDERS`].
     pub offenders: Vec<Offender>,
     /// Every loss of connection and what followed, by outage, wave, client.
@@ -309,7 +330,16 @@ pub fn judge(history: &History) -> Verdict {
     for (facts, (refresh, reload)) in outages.iter_mut().zip(renewals) {
         (facts.refresh, facts.reload) = (refresh, reload);
     }
+    let statuses = Statuses::new(history, &timeline.returns);
+    let doubts = Doubts {
+        generator: late,
+        partial: reconnect.partial.as_deref(),
+        dropped: !timeline.returns.is_empty(),
+    };
+    let staleness = staleness::assess(history, &statuses, &delivery, doubts);
+
     let mut findings = reconnect.findings;
+    findings.push(staleness.finding);
     findings.extend(delivery.findings);
     if !simulated {
         findings.push(generator.finding);
@@ -348,6 +378,9 @@ pub fn judge(history: &History) -> Verdict {
         delivery: delivery.facts,
         publications: delivery.publications,
         generator: generator.facts,
+        status: statuses.survey().facts(),
+        staleness: staleness.facts,
+        dedupe: delivery.dedupe,
         offenders,
         sessions: sessions.collect(),
         health: health::facts(history),

@@ -2,14 +2,15 @@
 //!
 //! This module knows nothing of herd's other parts: no policy, no profile, no socket. A history that was recorded,
 //! merged from shards or written by hand in a test is the same thing here. `history/client.rs` is one client's
-//! part of it, `history/file.rs` its form on disk, `history/record.rs` how a running client adds to it, and
-//! `history/build.rs` how a test writes one in a few lines.
+//! part of it, `history/file.rs` its form on disk, `history/record.rs` how a running client adds to it, `history/status.rs` the
+//! words for where it stands, and `history/build.rs` how a test writes one in a few lines.
 
 pub mod build;
 mod client;
 pub mod file;
 pub mod header;
 pub mod record;
+mod status;
 
 use std::collections::BTreeMap;
 use std::ops::{Add, Sub};
@@ -25,6 +26,7 @@ pub use header::{
     Remembers, Shard, Source, Terms, TriggerKind, chosen,
 };
 pub use record::{Entries, Entry, Receipt, Stream};
+pub use status::Status;
 
 /// An instant: microseconds since the run began, on the monotonic clock.
 #[derive(

@@ -19,7 +19,10 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use crate::check::dedupe::DedupeFacts;
 use crate::check::health::{Death, HealthFacts};
+use crate::check::staleness::StalenessFacts;
+use crate::check::status::StatusFacts;
 use crate::check::{
     DeliveryFacts, Finding, GeneratorFacts, OutageFacts, Outcome, PublicationFacts, Verdict,
 };
@@ -64,7 +67,7 @@ impl Format {
         match self {
             Self::Json => "summary.json: the verdict and its numbers",
             Self::Csv => {
-                "attempts, sessions, reconnects, receipts, publications, reloads and health, one row each, in microseconds"
+                "attempts, sessions, reconnects, receipts, publications, reloads and health, one row each, and who was connected when, in microseconds"
             }
             Self::Hdr => {
                 "reconnect, connect and delivery times as .hgrm and .hlog for HdrHistogram tools"
@@ -132,6 +135,15 @@ pub struct Summary {
     pub delivery: DeliveryFacts,
     /// How late herd itself was.
     pub generator: GeneratorFacts,
+    /// Where the clients stood, over time.
+    #[serde(default)]
+    pub status: StatusFacts,
+    /// How long their data was stale.
+    #[serde(default)]
+    pub staleness: StalenessFacts,
+    /// What idempotent handlers would make of repeated events; none where nobody asked.
+    #[serde(default)]
+    pub dedupe: Option<DedupeFacts>,
     /// Delays that the server asked clients to wait; none where it named none.
     #[serde(default)]
     pub retry_after: Option<RetryAfter>,
@@ -167,6 +179,9 @@ impl Summary {
             outages: verdict.outages.clone(),
             delivery: verdict.delivery.clone(),
             generator: verdict.generator.clone(),
+            status: verdict.status.clone(),
+            staleness: verdict.staleness.clone(),
+            dedupe: verdict.dedupe.clone(),
             retry_after: told::retry_after(history),
             declined: told::declined(history),
             health: verdict.health.clone(),
@@ -306,7 +321,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let outputs = open_outputs(dir.path(), &Format::ALL).unwrap();
         let count = || std::fs::read_dir(dir.path()).unwrap().count();
-        assert_eq!(count(), 14);
+        assert_eq!(count(), 15);
         drop(outputs);
         assert_eq!(count(), 0);
     }

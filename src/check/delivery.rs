@@ -30,6 +30,7 @@ mod unread;
 mod visit;
 mod walk;
 
+use super::dedupe::{DedupeFacts, Handlers};
 use super::timeline::Timeline;
 use super::{
     DeliveryFacts, Finding, MAX_OFFENDERS, Offender, PublicationFacts, ResumeOutcome, Return,
@@ -71,6 +72,8 @@ pub struct Assessment {
     pub exposed: Vec<u32>,
     /// Pairs and receipts that came in frames that were not read as their events.
     pub unread: u64,
+    /// What idempotent handlers would make of repeats; none where nobody asked.
+    pub dedupe: Option<DedupeFacts>,
 }
 
 /// Judges what was delivered. Where nobody publishes there is no question to answer.
@@ -89,7 +92,10 @@ pub fn assess(history: &History, timeline: &Timeline) -> Assessment {
     };
     let returns = by_client(history, timeline);
     let mut covers = Covers::new(history, &catalogue);
-    let mut totals = Totals::default();
+    let mut totals = Totals {
+        handlers: Handlers::new(&history.header.terms),
+        ..Totals::default()
+    };
     for (place, returns) in returns.iter().enumerate() {
         Walk::run(&scene, &mut totals, &mut covers, place, returns);
     }
@@ -113,6 +119,7 @@ pub fn assess(history: &History, timeline: &Timeline) -> Assessment {
         caught_up: totals.caught_up,
         exposed: exposures.iter().map(|e| e.exposed).collect(),
         unread,
+        dedupe: totals.handlers.map(Handlers::facts),
     }
 }
 
@@ -133,6 +140,7 @@ fn nothing_published(history: &History, timeline: &Timeline) -> Assessment {
         caught_up: caught_up.collect(),
         exposed: vec![0; timeline.outages.len()],
         unread: 0,
+        dedupe: None,
     }
 }
 

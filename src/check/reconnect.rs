@@ -36,6 +36,8 @@ pub struct Assessment {
     pub outages: Vec<OutageFacts>,
     /// `reconnect-spread`, `peak`, `all-reconnected` and `recovery` of each outage, and `relapse` of the run.
     pub findings: Vec<Finding>,
+    /// Why an outage hit too few clients to prove anything, if one did (rule 5 of judgement).
+    pub partial: Option<String>,
 }
 
 /// Judges how the clients came back; `generator` is the answer on herd itself (rule 7 of judgement).
@@ -58,6 +60,7 @@ pub fn assess(
     let mut assessment = Assessment {
         outages: Vec::new(),
         findings: vec![relapse::relapse(&case)],
+        partial: timeline.outages.iter().find_map(|o| case.partial(o)),
     };
     for (place, outage) in timeline.outages.iter().enumerate() {
         let window = history.header.terms.peak_window;

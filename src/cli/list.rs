@@ -239,6 +239,11 @@ fn limit(check: Check, usual: &Checks) -> String {
         Check::Recovery => usual.max_recovery.map_or("reported only".into(), |limit| {
             format!("at most {}", time(limit))
         }),
+        Check::Staleness => usual
+            .max_staleness
+            .map_or("reported only".into(), |(percentile, limit)| {
+                format!("at most {} at p{percentile}", time(limit))
+            }),
         Check::Generator => "past its limits, timing checks are unknown".into(),
     }
 }

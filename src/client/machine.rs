@@ -7,7 +7,7 @@
 use std::time::Duration;
 
 use crate::backoff::{Backoff, Ending, Next, Passed, Reset, Retries};
-use crate::history::{ClientId, Elapsed, EventIx, Memory, Quit};
+use crate::history::{ClientId, Elapsed, EventIx, Memory, Quit, Status};
 
 /// What happened to the client.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -143,6 +143,19 @@ impl Machine {
     #[must_use]
     pub fn is_open(&self) -> bool {
         matches!(self.state, State::Open { .. })
+    }
+
+    /// Where the client stands. A dial is made when it is due: until then the client only waits for it.
+    #[must_use]
+    pub fn status(&self, now: Elapsed) -> Status {
+        match self.state {
+            State::Open { .. } => Status::Connected,
+            State::Done => Status::GaveUp,
+            // A count of drops begins with the first connection that was lost.
+            State::Idle | State::Dialling if !self.retries.has_dropped() => Status::Connecting,
+            State::Dialling if now >= self.due => Status::Reconnecting,
+            State::Idle | State::Dialling => Status::Disconnected,
+        }
     }
 
     /// How many HTTP requests the dial that is made now costs the server, at least 1.

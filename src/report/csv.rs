@@ -1,9 +1,12 @@
-//! The CSV files: one row for each attempt, session, reconnect, receipt, publication, reload and look at a server.
+//! The CSV files: one row for each attempt, session, reconnect, receipt, publication, reload and look at a server, and for
+//! each change of how many clients are connected (`csv/status.rs`).
 //!
 //! Rows are streamed, never gathered. Ids are written byte for byte, quoted by the rules of CSV and nothing more, so
 //! that a program reads back what the server sent; a spreadsheet may take one for a formula. Times are whole
 //! microseconds since the run began, and what is unknown is empty. Clients, sessions, outages, waves and the attempts of
 //! one absence count from 1; outage 0 is the ramp.
+
+mod status;
 
 use std::io::{self, Write};
 
@@ -25,6 +28,7 @@ pub(super) const FILES: &[(&str, Render)] = &[
     ("publications.csv", publications),
     ("reloads.csv", reloads),
     ("health.csv", health),
+    ("status.csv", status::write),
 ];
 
 /// A CSV file with a row that is filled field by field and reused.

@@ -1,5 +1,7 @@
 //! Histories and verdicts made by hand, for the tests of the reports: they show what a judge found, they don't judge.
 
+use crate::check::staleness::StalenessFacts;
+use crate::check::status::Statuses;
 use crate::check::{
     AttemptFacts, Check, DeliveryFacts, Finding, GeneratorFacts, LagFacts, Offender, OutageFacts,
     Outcome, Percentiles, PublicationFacts, ReconnectFacts, ResumeFacts, ResumeOutcome, Return,
@@ -96,10 +98,14 @@ pub(super) fn verdict(history: &History, resume: ResumeOutcome) -> Verdict {
         };
         sessions.push((0..client.sessions.len()).map(facts).collect());
     }
+    let status = Statuses::new(history, &returns).survey().facts();
     Verdict {
         health: Vec::new(),
         deaths: Vec::new(),
         outcome: Outcome::Pass,
+        status,
+        staleness: staleness(history),
+        dedupe: None,
         findings: findings(),
         outages: vec![outage(history, &returns, resume)],
         delivery: delivery(history),
@@ -120,6 +126,21 @@ pub(super) fn verdict(history: &History, resume: ResumeOutcome) -> Verdict {
         offenders: Vec::new(),
         returns,
         sessions,
+    }
+}
+
+fn staleness(history: &History) -> StalenessFacts {
+    let percentiles = Percentiles {
+        p50: 3_106.0,
+        p90: 6_222.0,
+        p99: 9_420.0,
+        max: 9_913.0,
+    };
+    StalenessFacts {
+        clients: history.header.clients,
+        longest_ms: Some(percentiles.clone()),
+        total_ms: Some(percentiles),
+        at_end: 0,
     }
 }
 
@@ -220,6 +241,7 @@ fn findings() -> Vec<Finding> {
         ("0 clients", "0"),
         ("0 waves", "0"),
         ("p99 9.42 s", "none"),
+        ("p99 9.42 s, longest 9.91 s", "reported"),
         ("lag p99 1.20 ms", "lag p99 50 ms"),
     ];
     Check::ALL

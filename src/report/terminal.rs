@@ -4,6 +4,7 @@
 //! wrote, is escaped and cut before it stands here.
 
 mod chart;
+mod meanwhile;
 mod numbers;
 mod offenders;
 mod renewal;

@@ -51,6 +51,7 @@ fn what_nobody_published_is_not_judged_and_not_unknown() {
         Check::AllReconnected,
         Check::Relapse,
         Check::Recovery,
+        Check::Staleness,
     ];
     assert_eq!(verdict, passed.map(|check| (check, Outcome::Pass)));
 }

@@ -17,6 +17,7 @@ use super::refusal::Refusal;
 use super::resets::{Covers, sent_until};
 use super::unread::{UnreadFacts, unread};
 use super::visit::{Holdings, Visit};
+use crate::check::dedupe::{self, Delivery, Handlers, Kind};
 use crate::check::timeline::{Place, Timeline};
 use crate::check::{DeliveryFacts, MAX_OFFENDERS, Offender, ResumeOutcome, Return, Wrong};
 use crate::history::{Client, Elapsed, Entry, EventIx, Fate, History, Receipt, Seq, Source};
@@ -50,6 +51,8 @@ pub(super) struct Totals {
     pub(super) offenders: Vec<Offender>,
     /// The first offence of each kind, told in a clause.
     pub(super) examples: BTreeMap<Wrong, String>,
+    /// What handlers make of repeats; none where nobody asked.
+    pub(super) handlers: Option<Handlers>,
     pub(super) resumes: Vec<Vec<Option<ResumeOutcome>>>,
     pub(super) caught_up: Vec<Vec<Option<Elapsed>>>,
 }
@@ -89,6 +92,8 @@ pub(super) struct Walk<'s, 'a> {
     pub(super) due: Range<u32>,
     pub(super) first: Option<Elapsed>,
     pub(super) offences: Vec<(Elapsed, Offender)>,
+    /// For the handlers; empty where there are none.
+    pub(super) log: dedupe::Log,
 }
 
 impl<'s, 'a> Walk<'s, 'a> {
@@ -138,6 +143,7 @@ impl<'s, 'a> Walk<'s, 'a> {
             },
             first: None,
             offences: Vec::new(),
+            log: dedupe::Log::default(),
         };
         for entry in client.entries(history) {
             match entry {
@@ -239,6 +245,9 @@ impl<'s, 'a> Walk<'s, 'a> {
         if reading.reused != 0 {
             self.used_again(reading.reused, receipt);
         }
+        if !matches!(reading.meaning, Meaning::Item(_)) {
+            self.deliver(receipt, Delivery::Other);
+        }
         match reading.meaning {
             Meaning::Item(x) => self.item(x, receipt),
             Meaning::Nothing => {}
@@ -289,6 +298,7 @@ impl<'s, 'a> Walk<'s, 'a> {
             return self.duplicate(x, receipt);
         }
         self.again.first(x, receipt);
+        self.deliver(receipt, Delivery::New(x));
         // By position or interval only the first copy has a place in the order.
         let judged = !again || scene.order.is_ranked();
         if judged
@@ -323,10 +333,19 @@ impl<'s, 'a> Walk<'s, 'a> {
     fn duplicate(&mut self, x: u32, receipt: Receipt) {
         let (history, client) = (self.scene.history, self.client);
         if self.again.is_allowed(history, client, x, receipt) {
+            self.deliver(receipt, Delivery::Repeat(x, Kind::Redelivered));
             self.totals.facts.redelivered += 1;
         } else {
+            self.deliver(receipt, Delivery::Repeat(x, Kind::Duplicated));
             self.totals.facts.duplicated += 1;
             self.offend(Wrong::Duplicated, receipt);
+        }
+    }
+
+    /// Tells the handler behind the client.
+    fn deliver(&mut self, receipt: Receipt, delivery: Delivery) {
+        if self.totals.handlers.is_some() {
+            self.log.push(receipt.at, delivery);
         }
     }
 
@@ -363,6 +382,9 @@ impl<'s, 'a> Walk<'s, 'a> {
     }
 
     fn finish(mut self) {
+        if let Some(handlers) = &mut self.totals.handlers {
+            handlers.add(&self.log);
+        }
         let others = self.scene.history.header.terms.source == Source::Others;
         self.totals.silent += u32::from(others && self.first.is_none());
         self.totals.told += u32::from(self.told);

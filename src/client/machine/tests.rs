@@ -1,5 +1,7 @@
 //! The machine, input by input.
 
+mod statuses;
+
 use super::*;
 use crate::backoff::{Growth, presets};
 use proptest::prelude::*;

@@ -195,6 +195,14 @@ impl Story<'_> {
         self
     }
 
+    /// The session is about to end, and the last sign of life came then.
+    pub fn silent(&mut self, since_ms: u64) -> &mut Self {
+        self.client.push(ClientEvent::Silent {
+            since: Elapsed::from_millis(since_ms),
+        });
+        self
+    }
+
     /// The client stopped for good.
     pub fn quit(&mut self, ms: u64, why: Quit) -> &mut Self {
         self.client.push(ClientEvent::Quit {

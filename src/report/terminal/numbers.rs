@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use super::text::{COLUMNS, Page, TIE, Tone, bytes, count, counted, duration, ms, tied};
-use super::{INDENT, SAMPLE, line, renewal};
+use super::{INDENT, SAMPLE, line, meanwhile, renewal};
 use crate::check::{GeneratorFacts, Percentiles, ResumeFacts};
 use crate::history::{AttemptOutcome, Elapsed, History, Mark, Source};
 use crate::report::escape::safe;
@@ -30,9 +30,10 @@ pub(super) fn tell(page: &mut Page, input: &Input<'_>) {
                 _ => format!("Recovery {}", outage.outage),
             };
             let until = if simulated { "open" } else { "caught up" };
-            entry(&label, &percentiles(recovery, until));
+            entry(&label, &percentiles(recovery, &format!("drop to {until}")));
         }
     }
+    meanwhile::tell(&mut entry, summary);
     for outage in &summary.outages {
         if let Some(text) = resumes(&outage.resumes) {
             let label = match summary.outages.len() {
@@ -113,9 +114,9 @@ fn delivery(entry: &mut impl FnMut(&str, &str), summary: &Summary) {
     entry("Published", &format!("{}: {fates}", tied(p.sent, "sent")));
 }
 
-fn percentiles(p: &Percentiles, until: &str) -> String {
+pub(super) fn percentiles(p: &Percentiles, what: &str) -> String {
     format!(
-        "p50{TIE}{}, p90{TIE}{}, p99{TIE}{}, max{TIE}{}, drop to {until}",
+        "p50{TIE}{}, p90{TIE}{}, p99{TIE}{}, max{TIE}{}, {what}",
         ms(p.p50),
         ms(p.p90),
         ms(p.p99),

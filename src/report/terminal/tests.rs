@@ -25,7 +25,7 @@ fn plain(case: &(History, Verdict), exit: Exit) -> String {
 fn a_pass() {
     insta::assert_snapshot!(plain(&fixture::pass(), Exit::Pass), @r##"
 
-    PASS       all 9 checks passed
+    PASS       all 10 checks passed
                200 clients, 1 outage, 363 publications; backoff full-jitter,
                profile after, target embedded, seed 1
 
@@ -54,12 +54,18 @@ fn a_pass() {
     pass       resets            0 clients                     0
     pass       relapse           0 waves                       0
     pass       recovery          p99 9.42 s                    none
+    pass       staleness         p99 9.42 s, longest 9.91 s    reported
     pass       generator         lag p99 1.20 ms               lag p99 50 ms
 
     Delivery   72,000 expected: 72,000 delivered, 0 late, 0 lost
                0 duplicated, 0 reordered, 0 unexpected, 0 conflict
     Published  363 sent: 363 acked, 0 failed, 0 unknown
     Recovery   p50 3.10 s, p90 6.22 s, p99 9.42 s, max 9.91 s, drop to caught up
+    Status     connected 82.6 %, disconnected 16.8 %, reconnecting under 0.1 %,
+               connecting at first 0.5 % of the time; fewest connected: 0 of 200,
+               at 6.20 s
+    Stale      p50 3.11 s, p90 6.22 s, p99 9.42 s, max 9.91 s, each client's
+               longest; in all p99 9.42 s
     Resumes    200 resumed
     Drops      eof x 200
     Refusals   refused x 44
@@ -106,12 +112,18 @@ fn a_fail_with_offenders() {
     pass       resets            0 clients                     0
     pass       relapse           0 waves                       0
     pass       recovery          p99 9.42 s                    none
+    pass       staleness         p99 9.42 s, longest 9.91 s    reported
     pass       generator         lag p99 1.20 ms               lag p99 50 ms
 
     Delivery   72,000 expected: 71,999 delivered, 0 late, 1 lost
                1 duplicated, 0 reordered, 0 unexpected, 0 conflict
     Published  363 sent: 363 acked, 0 failed, 0 unknown
     Recovery   p50 3.10 s, p90 6.22 s, p99 9.42 s, max 9.91 s, drop to caught up
+    Status     connected 82.6 %, disconnected 16.8 %, reconnecting under 0.1 %,
+               connecting at first 0.5 % of the time; fewest connected: 0 of 200,
+               at 6.20 s
+    Stale      p50 3.11 s, p90 6.22 s, p99 9.42 s, max 9.91 s, each client's
+               longest; in all p99 9.42 s
     Resumes    200 resumed
     Drops      eof x 200
     Refusals   refused x 44
@@ -179,12 +191,18 @@ fn an_unknown() {
     pass       resets            0 clients                     0
     pass       relapse           0 waves                       0
     pass       recovery          p99 9.42 s                    none
+    pass       staleness         p99 9.42 s, longest 9.91 s    reported
     pass       generator         lag p99 1.20 ms               lag p99 50 ms
 
     Delivery   72,000 expected: 72,000 delivered, 0 late, 0 lost
                0 duplicated, 0 reordered, 0 unexpected, 0 conflict
     Published  363 sent: 363 acked, 0 failed, 0 unknown
     Recovery   p50 3.10 s, p90 6.22 s, p99 9.42 s, max 9.91 s, drop to caught up
+    Status     connected 82.6 %, disconnected 16.8 %, reconnecting under 0.1 %,
+               connecting at first 0.5 % of the time; fewest connected: 0 of 200,
+               at 6.20 s
+    Stale      p50 3.11 s, p90 6.22 s, p99 9.42 s, max 9.91 s, each client's
+               longest; in all p99 9.42 s
     Resumes    200 resumed
     Drops      eof x 200
     Refusals   refused x 44
@@ -349,7 +367,7 @@ fn many_outages_share_one_chart_and_passes_are_counted() {
     assert!(text.contains("▼ 4"), "{text}");
     assert_eq!(text.matches("  opened ").count(), 1);
     assert!(text.contains("  fail       peak 4 "), "{text}");
-    assert!(text.contains("and 32 passed"), "{text}");
+    assert!(text.contains("and 36 passed"), "{text}");
 }
 
 /// What the server said of itself and of its clients, with every kind of outcome, once for each outage.

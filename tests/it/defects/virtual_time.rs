@@ -15,7 +15,7 @@ use super::blinds;
 const CLIENTS: u32 = 200;
 
 /// Checks that no defect of a server can trip, and who can.
-const NOT_A_DEFECTS: [(Check, &str); 4] = [
+const NOT_A_DEFECTS: [(Check, &str); 5] = [
     (
         Check::ReconnectSpread,
         "the clients' policy decides it: see the stampedes below",
@@ -26,6 +26,10 @@ const NOT_A_DEFECTS: [(Check, &str); 4] = [
     ),
     (
         Check::Recovery,
+        "only reported, until somebody sets a limit: see below",
+    ),
+    (
+        Check::Staleness,
         "only reported, until somebody sets a limit: see below",
     ),
     (
@@ -275,6 +279,13 @@ fn a_limit_on_recovery_can_be_missed() {
     let mut setup = Setup::new(CLIENTS, 1);
     setup.terms.max_recovery = Some(Duration::from_secs(2));
     assert_trips(&case(&setup), "recovery", &[Check::Recovery]);
+}
+
+#[test]
+fn a_limit_on_staleness_can_be_missed() {
+    let mut setup = Setup::new(CLIENTS, 1);
+    setup.terms.max_staleness = Some((99.0, Duration::from_secs(2)));
+    assert_trips(&case(&setup), "staleness", &[Check::Staleness]);
 }
 
 /// The policy allows no further attempt before the server is back.

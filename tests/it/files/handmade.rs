@@ -1,5 +1,7 @@
 //! A run that was made by hand, so that every number of its files is known beforehand.
 
+use herd::check::staleness::StalenessFacts;
+use herd::check::status::StatusFacts;
 use herd::check::{
     AttemptFacts, DeliveryFacts, GeneratorFacts, Offender, OutageFacts, Outcome, PublicationFacts,
     ReconnectFacts, ResumeFacts, ResumeOutcome, Return, SessionFacts, Verdict, Wrong,
@@ -116,6 +118,9 @@ pub(super) fn verdict() -> Verdict {
             ..PublicationFacts::default()
         },
         generator: GeneratorFacts::default(),
+        status: StatusFacts::default(),
+        staleness: StalenessFacts::default(),
+        dedupe: None,
         offenders: vec![Offender {
             wrong: Wrong::Lost,
             client: ClientId(2),

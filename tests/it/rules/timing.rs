@@ -5,6 +5,7 @@ mod doubt;
 mod falls;
 mod opening;
 mod relapse;
+mod stale;
 
 use std::time::Duration;
 

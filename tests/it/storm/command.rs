@@ -61,7 +61,8 @@ fn a_verdict_has_the_codes_and_the_numbers_of_a_run() {
             "peak",
             "all-reconnected",
             "relapse",
-            "recovery"
+            "recovery",
+            "staleness"
         ]
     );
     let fail = json(&[&herd[..], &["--backoff=phoenix"]].concat(), 1);
