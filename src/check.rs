@@ -5,6 +5,7 @@
 //! publication) pair, `check/reconnect.rs` who was away when, `check/chance.rs` what luck could have done,
 //! `check/generator.rs` how late herd itself was.
 
+pub mod bystanders;
 pub mod chance;
 pub mod delivery;
 pub mod facts;
@@ -19,8 +20,8 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 pub use facts::{
-    AttemptFacts, DeliveryFacts, GeneratorFacts, LagFacts, Ms, OutageFacts, Percentiles,
-    PublicationFacts, ReconnectFacts, ResumeFacts, WaveFacts,
+    AttemptFacts, BystanderFacts, DeliveryFacts, GeneratorFacts, LagFacts, Ms, OutageFacts,
+    Percentiles, PublicationFacts, ReconnectFacts, ResumeFacts, WaveFacts,
 };
 
 use crate::history::{ClientId, Elapsed, History, Seq, Source};
@@ -74,6 +75,8 @@ pub enum Check {
     Resets,
     /// Waves that no trigger caused.
     Relapse,
+    /// Clients that a cut was not for notice nothing of it.
+    Bystanders,
     /// From a client's drop until it is caught up.
     Recovery,
     /// herd's own lag, drops, descriptors, ports.
@@ -82,7 +85,7 @@ pub enum Check {
 
 impl Check {
     /// All of them, in the order of the reports.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::ReconnectSpread,
         Self::Peak,
         Self::AllReconnected,
@@ -90,6 +93,7 @@ impl Check {
         Self::Order,
         Self::Resets,
         Self::Relapse,
+        Self::Bystanders,
         Self::Recovery,
         Self::Generator,
     ];
@@ -105,6 +109,7 @@ impl Check {
             Self::Order => "order",
             Self::Resets => "resets",
             Self::Relapse => "relapse",
+            Self::Bystanders => "bystanders",
             Self::Recovery => "recovery",
             Self::Generator => "generator",
         }
@@ -129,6 +134,9 @@ impl Check {
             Self::Order => "events arrive in the server's own order at each client",
             Self::Resets => "clients that the server told to reload",
             Self::Relapse => "waves that no trigger caused",
+            Self::Bystanders => {
+                "clients that a cut was not for keep their connections and miss nothing, and all others drop"
+            }
             Self::Recovery => "from a client's drop until it is caught up, at p99",
             Self::Generator => "herd's own lag, drops, descriptors, ports",
         }
@@ -269,6 +277,8 @@ pub struct Verdict {
     pub publications: PublicationFacts,
     /// herd's own lag.
     pub generator: GeneratorFacts,
+    /// Every outage that was for a share of the clients: whom it hit.
+    pub bystanders: Vec<BystanderFacts>,
     /// The first offending pairs, at most [`MAX_OFFENDERS`].
     pub offenders: Vec<Offender>,
     /// Every loss of connection and what followed, by outage, wave, client.
@@ -294,7 +304,10 @@ pub fn judge(history: &History) -> Verdict {
     };
     let reconnect = reconnect::assess(history, &timeline, &delivery, late);
 
+    let (spared, bystanders) = bystanders::assess(history, &timeline, &delivery, late);
+
     let mut findings = reconnect.findings;
+    findings.extend(spared);
     findings.extend(delivery.findings);
     if !simulated {
         findings.push(generator.finding);
@@ -333,6 +346,7 @@ pub fn judge(history: &History) -> Verdict {
         delivery: delivery.facts,
         publications: delivery.publications,
         generator: generator.facts,
+        bystanders,
         offenders,
         sessions: sessions.collect(),
         returns: timeline.returns,

@@ -20,7 +20,8 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use crate::check::{
-    DeliveryFacts, Finding, GeneratorFacts, OutageFacts, Outcome, PublicationFacts, Verdict,
+    BystanderFacts, DeliveryFacts, Finding, GeneratorFacts, OutageFacts, Outcome, PublicationFacts,
+    Verdict,
 };
 use crate::error::{Error, Exit};
 use crate::history::History;
@@ -137,6 +138,9 @@ pub struct Summary {
     /// The words with which the server declined sessions or refused resumes, the commonest first, at most 10.
     #[serde(default)]
     pub declined: Vec<Declined>,
+    /// Every outage that was for a share of the clients: whom it hit.
+    #[serde(default)]
+    pub bystanders: Vec<BystanderFacts>,
     /// Every answer.
     pub checks: Vec<Finding>,
 }
@@ -162,6 +166,7 @@ impl Summary {
             generator: verdict.generator.clone(),
             retry_after: told::retry_after(history),
             declined: told::declined(history),
+            bystanders: verdict.bystanders.clone(),
             checks: verdict.findings.clone(),
         }
     }

@@ -5,7 +5,9 @@
 //! were dropped", and judges nothing.
 
 mod command;
+pub mod cut;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::{mpsc, oneshot, watch};
@@ -17,6 +19,8 @@ use crate::history::{Elapsed, Mark};
 use crate::target::guarded::Place;
 use crate::target::probe::{PACE, Probe};
 use crate::target::{Escalation, Restart, ServerEvent, Supervised};
+use crate::transport::tunnel::Tunnels;
+use cut::Severance;
 
 /// How often a target that isn't herd's is asked whether it is still there.
 const WATCH_PACE: Duration = Duration::from_millis(100);
@@ -46,8 +50,9 @@ pub enum Step {
         /// When herd stopped waiting.
         at: Elapsed,
     },
-    /// The restart command has ended well; until then the outage is its doing and isn't over.
-    CommandEnded,
+    /// No more falls come: the restart command has ended well, or the network is back. Until then the outage is the
+    /// trigger's doing and isn't over.
+    Over,
     /// herd's own tools failed, such as the restart command (exit 4).
     Broken(Error),
 }
@@ -71,6 +76,8 @@ pub enum Pull {
     Restart(Restart),
     /// A command, or somebody, restarts the target.
     Others(By),
+    /// The network is taken away and given back.
+    Cut(Severance),
 }
 
 /// Who restarts a target that is not herd's.
@@ -101,6 +108,7 @@ pub struct Trigger {
     told: mpsc::UnboundedSender<Step>,
     server: Option<Child>,
     remote: Option<Remote>,
+    tunnels: Option<Arc<Tunnels>>,
     /// What is at work in this outage.
     work: JoinSet<()>,
 }
@@ -148,6 +156,13 @@ impl Trigger {
         }
     }
 
+    /// The same, which can take away the network of these tunnels too.
+    #[must_use]
+    pub fn with_tunnels(mut self, tunnels: Option<Arc<Tunnels>>) -> Self {
+        self.tunnels = tunnels;
+        self
+    }
+
     fn new(clock: Clock) -> Self {
         let (told, steps) = mpsc::unbounded_channel();
         Self {
@@ -157,6 +172,7 @@ impl Trigger {
             told,
             server: None,
             remote: None,
+            tunnels: None,
             work: JoinSet::new(),
         }
     }
@@ -174,6 +190,7 @@ impl Trigger {
         self.work.abort_all();
         tell_mark(&self.told, self.clock.now(), Mark::Trigger { outage });
         match (how, &mut self.server, &self.remote) {
+            (Pull::Cut(cut), ..) if self.tunnels.is_some() => self.cut(cut),
             (Pull::Restart(restart), Some(child), _) => {
                 child.return_ = Return::Awaited;
                 child.server.restart(restart);
@@ -193,6 +210,29 @@ impl Trigger {
                 let _ = self.told.send(Step::Broken(Error::Broken(why)));
             }
         }
+    }
+
+    /// Takes the network away now, and gives it back when it is time.
+    fn cut(&mut self, cut: Severance) {
+        let Some(tunnels) = self.tunnels.clone() else {
+            return;
+        };
+        let (clock, told, outage) = (self.clock, self.told.clone(), self.outage);
+        cut.begin(&tunnels);
+        let at = clock.now();
+        let fall = Mark::Fall {
+            outage,
+            fall: 1,
+            target: None,
+        };
+        tell_mark(&told, at, fall);
+        tell_mark(&told, at, Mark::Gone { outage });
+        self.work.spawn(async move {
+            tokio::time::sleep_until(clock.instant(at + cut.down)).await;
+            cut.finish(&tunnels);
+            tell_mark(&told, clock.now(), Mark::Ready { outage });
+            let _ = told.send(Step::Over);
+        });
     }
 
     /// The next thing that happened; waits for ever where nothing is going on. Dropping the future loses nothing.
@@ -303,7 +343,7 @@ impl Watcher {
                 let command = async {
                     command::run(&line, limit, &place, self.clock).await?;
                     let _ = ended.send(());
-                    self.tell(Step::CommandEnded);
+                    self.tell(Step::Over);
                     Ok(())
                 };
                 // It may be gone, and even back, before the command ends.

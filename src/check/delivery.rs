@@ -29,6 +29,7 @@ mod unread;
 mod visit;
 mod walk;
 
+use super::bystanders::{Missed, Spared};
 use super::timeline::Timeline;
 use super::{
     DeliveryFacts, Finding, MAX_OFFENDERS, Offender, PublicationFacts, ResumeOutcome, Return,
@@ -70,6 +71,8 @@ pub struct Assessment {
     pub exposed: Vec<u32>,
     /// Pairs and receipts that came in frames that were not read as their events.
     pub unread: u64,
+    /// What clients missed of an outage that was not for them.
+    pub missed: Vec<Missed>,
 }
 
 /// Judges what was delivered. Where nobody publishes there is no question to answer.
@@ -85,6 +88,7 @@ pub fn assess(history: &History, timeline: &Timeline) -> Assessment {
         timeline,
         catalogue: &catalogue,
         order: &order,
+        spared: Spared::all(history, timeline),
     };
     let returns = by_client(history, timeline);
     let mut covers = Covers::new(history, &catalogue);
@@ -112,6 +116,7 @@ pub fn assess(history: &History, timeline: &Timeline) -> Assessment {
         caught_up: totals.caught_up,
         exposed: exposures.iter().map(|e| e.exposed).collect(),
         unread,
+        missed: totals.missed,
     }
 }
 
@@ -132,6 +137,7 @@ fn nothing_published(history: &History, timeline: &Timeline) -> Assessment {
         caught_up: caught_up.collect(),
         exposed: vec![0; timeline.outages.len()],
         unread: 0,
+        missed: Vec::new(),
     }
 }
 

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::dial::{Dialler, Due, Stamps};
+use super::dial::{Dialler, Due, Stamps, Way};
 use crate::clock::Clock;
 use crate::error::Error;
 use crate::history::{AttemptOutcome, Cause, ClientId};
@@ -41,7 +41,12 @@ pub async fn first_look(
     }
     let mut stamps = Stamps::default();
     let dial = dialler
-        .dial(Due::at(clock.now()), call, plan.source(first), &mut stamps)
+        .dial(
+            Due::at(clock.now()),
+            call,
+            Way::straight(plan.source(first)),
+            &mut stamps,
+        )
         .await;
     let target = scenario.masked().target.url;
     let opened = dial.map_err(|outcome| declined(&target, &outcome, plan.profile().transport()))?;

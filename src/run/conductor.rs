@@ -72,11 +72,13 @@ pub(super) struct Outage<'a> {
     pub(super) limit: Duration,
     /// More falls are to come: the restart command is still at work, or herd is.
     pub(super) commanded: bool,
+    /// How long clients may take to notice that a connection is dead, where nobody tells them.
+    pub(super) silence: Duration,
 }
 
 impl<'a> Outage<'a> {
     /// It begins now; where falls may follow one another, it isn't over until the trigger says so.
-    pub(super) fn new(trigger: Elapsed, asked: &'a scenario::Outage) -> Self {
+    pub(super) fn new(trigger: Elapsed, asked: &'a scenario::Outage, silence: Duration) -> Self {
         let several = match asked.trigger.kind() {
             TriggerKind::Child => asked.falls > 1,
             TriggerKind::Command | TriggerKind::Cut | TriggerKind::Rolling => true,
@@ -95,6 +97,7 @@ impl<'a> Outage<'a> {
             wave: (0, Elapsed::ZERO),
             limit: Duration::ZERO,
             commanded: several,
+            silence,
         }
     }
 
@@ -121,6 +124,7 @@ impl<'a> Outage<'a> {
         Cut {
             trigger: self.trigger,
             over: self.ready.unwrap_or(self.trigger),
+            silence: self.silence,
         }
     }
 }
@@ -170,6 +174,7 @@ pub(super) async fn conduct(
         trigger,
         publisher,
         mostly_dropped,
+        tunnels,
         port: _held,
     } = match started {
         Ok(started) => started,
@@ -179,7 +184,7 @@ pub(super) async fn conduct(
         base: header.seq_base,
         span: header.seq_span,
     };
-    let crew = Arc::new(Crew::new(scenario, plan, network, clock, own));
+    let crew = Arc::new(Crew::new(scenario, plan, network, clock, own).through(tunnels));
     let records = publisher.as_ref().map(Publisher::records);
     let marks = Arc::default();
     let sources = Sources {
@@ -361,7 +366,7 @@ impl Conductor<'_> {
                     outage.no_restart = true;
                 }
             }
-            Step::CommandEnded => {
+            Step::Over => {
                 if let Some(outage) = &mut self.outage {
                     outage.commanded = false;
                 }

@@ -12,7 +12,7 @@ use url::Url;
 use crate::client::first_look;
 use crate::clock::Clock;
 use crate::error::Error;
-use crate::history::{Elapsed, Header, Seq};
+use crate::history::{Elapsed, Header, Seq, TriggerKind};
 use crate::plan::Plan;
 use crate::publish::outcome::Repeat;
 use crate::publish::{self, Publisher};
@@ -23,6 +23,8 @@ use crate::target::probe::Probe;
 use crate::target::{self, Restart, Supervised};
 use crate::template::{self, Template, Values};
 use crate::transport::network::Network;
+use crate::transport::tunnel::{Part, Tunnels};
+use crate::trigger::cut::Severance;
 use crate::trigger::{By, Pull, Remote, Trigger};
 
 /// Where the embedded server keeps its log while the run lasts, in the run's directory.
@@ -33,6 +35,8 @@ pub(super) struct Started {
     pub(super) plan: Plan,
     pub(super) trigger: Trigger,
     pub(super) publisher: Option<Publisher>,
+    /// What the clients dial through, where the network is to be cut.
+    pub(super) tunnels: Option<Arc<Tunnels>>,
     pub(super) mostly_dropped: watch::Sender<Option<Elapsed>>,
     /// The server's port, held for the whole run (rule 22 of judgement).
     pub(super) port: Option<Held>,
@@ -61,6 +65,8 @@ pub(super) async fn start(
         Some(server) => supervised(server, clock).await?,
         None => remote(scenario, probe, dropped, clock),
     };
+    let tunnels = tunnels(scenario, network, clock).await?;
+    let trigger = trigger.with_tunnels(tunnels.clone());
     first_look(scenario, &plan, network.clone(), clock).await?;
     if let Some(publish::Way::Http { url, .. }) = publishing.as_ref().map(|config| &config.way)
         && let Ok(url) = Url::parse(url)
@@ -74,6 +80,7 @@ pub(super) async fn start(
         plan,
         trigger,
         publisher,
+        tunnels,
         mostly_dropped,
         port,
     })
@@ -182,21 +189,52 @@ fn remote(
     Trigger::remote(remote, clock)
 }
 
+/// A way through herd itself for every client's connection, from the first on, where an outage is to cut the network.
+async fn tunnels(
+    scenario: &Scenario,
+    network: &Arc<Network>,
+    clock: Clock,
+) -> Result<Option<Arc<Tunnels>>, Error> {
+    let cut = |outage: &scenario::Outage| outage.trigger.kind() == TriggerKind::Cut;
+    if !scenario.outages.iter().any(cut) {
+        return Ok(None);
+    }
+    let tunnels = Tunnels::open(network.clone(), clock).await;
+    let tunnels = tunnels.map_err(|e| {
+        Error::Broken(format!(
+            "herd can't listen on loopback, which a cut of the network needs: {e}"
+        ))
+    })?;
+    Ok(Some(Arc::new(tunnels)))
+}
+
 /// How an outage that was asked for is caused.
-pub(super) fn pull(outage: &scenario::Outage, dir: &Path) -> Result<Pull, Error> {
-    Ok(match &outage.trigger {
+pub(super) fn pull(
+    scenario: &Scenario,
+    outage: &scenario::Outage,
+    dir: &Path,
+) -> Result<Pull, Error> {
+    Ok(match outage.trigger {
         scenario::Trigger::Child { signal, grace } => Pull::Restart(Restart {
-            signal: *signal,
-            grace: *grace,
+            signal,
+            grace,
             down: outage.down,
         }),
-        scenario::Trigger::Command { command, limit } => Pull::Others(By::Command {
+        scenario::Trigger::Command { ref command, limit } => Pull::Others(By::Command {
             line: command.clone(),
-            limit: *limit,
+            limit,
             place: Place::own(dir.join("restart.log")),
         }),
-        scenario::Trigger::Wait { limit } => Pull::Others(By::Others { limit: *limit }),
-        scenario::Trigger::Cut(_) | scenario::Trigger::Rolling { .. } => {
+        scenario::Trigger::Wait { limit } => Pull::Others(By::Others { limit }),
+        scenario::Trigger::Cut(cut) => Pull::Cut(Severance {
+            cut,
+            part: Part {
+                clients: scenario.clients,
+                share: outage.share,
+            },
+            down: outage.down,
+        }),
+        scenario::Trigger::Rolling { .. } => {
             return Err(Error::Usage("this trigger isn't there yet".into()));
         }
     })

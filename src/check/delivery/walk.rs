@@ -16,6 +16,7 @@ use super::refusal::Refusal;
 use super::resets::Covers;
 use super::unread::{UnreadFacts, unread};
 use super::visit::{Holdings, Visit};
+use crate::check::bystanders::{Missed, Spared};
 use crate::check::timeline::{Place, Timeline};
 use crate::check::{DeliveryFacts, MAX_OFFENDERS, Offender, ResumeOutcome, Return, Wrong};
 use crate::history::{Client, Elapsed, Entry, EventIx, Fate, History, Receipt, Seq, Source};
@@ -26,6 +27,8 @@ pub(super) struct Scene<'a> {
     pub(super) timeline: &'a Timeline,
     pub(super) catalogue: &'a Catalogue<'a>,
     pub(super) order: &'a Order<'a>,
+    /// Times in which some clients must not notice anything.
+    pub(super) spared: Vec<Spared>,
 }
 
 /// What all clients come to.
@@ -51,6 +54,8 @@ pub(super) struct Totals {
     pub(super) examples: BTreeMap<Wrong, String>,
     pub(super) resumes: Vec<Vec<Option<ResumeOutcome>>>,
     pub(super) caught_up: Vec<Vec<Option<Elapsed>>>,
+    /// What clients missed of an outage that was not for them.
+    pub(super) missed: Vec<Missed>,
 }
 
 /// One client's state while its entries are read.
@@ -288,6 +293,7 @@ impl<'s, 'a> Walk<'s, 'a> {
             let deadline = self.presence.deadline(item.known);
             if self.due.contains(&x) && deadline.is_some_and(|d| receipt.at > d) {
                 self.late += 1;
+                self.miss(item.known);
                 self.offend(Wrong::Late, receipt);
             }
         }

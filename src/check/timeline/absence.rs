@@ -13,6 +13,8 @@ pub(super) struct Absence {
     pub(super) at: Elapsed,
     /// When the lost session was opened, where it ended half-open and was really lost earlier.
     pub(super) half_open: Option<Elapsed>,
+    /// When the last sign of life came, where the lost session ended because there were no more.
+    pub(super) silent: Option<Elapsed>,
     /// herd's own profile ended the lost session.
     pub(super) own: bool,
     /// The sessions that came of it: flapped ones, then the reconnect.
@@ -69,6 +71,7 @@ pub(super) fn absences_of(index: usize, client: &Client, flapped: &[bool]) -> Ve
             at,
             half_open: matches!(session.closed, Some((_, Cause::HalfOpen)))
                 .then_some(session.opened),
+            silent: session.silent_since,
             own: matches!(session.closed, Some((_, Cause::Unanswered))),
             sessions: place + 1..back.map_or(flapped.len(), |b| b + 1),
             back: back.is_some(),

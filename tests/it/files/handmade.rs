@@ -112,6 +112,7 @@ pub(super) fn verdict() -> Verdict {
             ..PublicationFacts::default()
         },
         generator: GeneratorFacts::default(),
+        bystanders: Vec::new(),
         offenders: vec![Offender {
             wrong: Wrong::Lost,
             client: ClientId(2),

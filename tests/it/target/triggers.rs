@@ -23,7 +23,7 @@ async fn marks(trigger: &mut Trigger) -> (Vec<(Elapsed, Mark)>, Option<Step>) {
     let mut all = Vec::new();
     loop {
         match next(trigger).await {
-            Step::CommandEnded => {}
+            Step::Over => {}
             Step::Killed { at, grace } => {
                 let text = format!("killed after {} ms", grace.as_millis()).into();
                 all.push((at, Mark::Note { text }));
@@ -218,7 +218,7 @@ async fn a_command_that_works_on_tells_when_it_has_ended() {
     assert_eq!(names(&told), ["trigger 1", "gone 1", "ready 1"]);
     assert!(!stage.path("ended").exists());
     std::fs::write(stage.path("go"), "").unwrap();
-    assert!(matches!(next(&mut trigger).await, Step::CommandEnded));
+    assert!(matches!(next(&mut trigger).await, Step::Over));
     assert!(stage.path("ended").exists());
     trigger.end().await;
     kill(number(&stage.path("left")).unwrap());
