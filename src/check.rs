@@ -7,6 +7,7 @@
 //! `check/status.rs` and `check/staleness.rs` what a user saw meanwhile, `check/dedupe.rs` what idempotent handlers would
 //! make of repeats.
 
+pub mod bystanders;
 pub mod chance;
 pub mod dedupe;
 pub mod delivery;
@@ -26,8 +27,8 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 pub use facts::{
-    AttemptFacts, DeliveryFacts, GeneratorFacts, LagFacts, Ms, OutageFacts, Percentiles,
-    PublicationFacts, ReconnectFacts, ResumeFacts, WaveFacts,
+    AttemptFacts, BystanderFacts, DeliveryFacts, GeneratorFacts, LagFacts, Ms, OutageFacts,
+    Percentiles, PublicationFacts, ReconnectFacts, ResumeFacts, WaveFacts,
 };
 
 use crate::history::{ClientId, Elapsed, History, Seq, Source};
@@ -85,6 +86,8 @@ pub enum Check {
     Resets,
     /// Waves that no trigger caused.
     Relapse,
+    /// Clients that a cut was not for notice nothing of it.
+    Bystanders,
     /// From a client's drop until it is caught up.
     Recovery,
     /// How long a client's data was stale.
@@ -95,7 +98,7 @@ pub enum Check {
 
 impl Check {
     /// All of them, in the order of the reports.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::ReconnectSpread,
         Self::Peak,
         Self::AllReconnected,
@@ -103,6 +106,7 @@ impl Check {
         Self::Order,
         Self::Resets,
         Self::Relapse,
+        Self::Bystanders,
         Self::Recovery,
         Self::Staleness,
         Self::Generator,
@@ -119,6 +123,7 @@ impl Check {
             Self::Order => "order",
             Self::Resets => "resets",
             Self::Relapse => "relapse",
+            Self::Bystanders => "bystanders",
             Self::Recovery => "recovery",
             Self::Staleness => "staleness",
             Self::Generator => "generator",
@@ -144,6 +149,9 @@ impl Check {
             Self::Order => "events arrive in the server's own order at each client",
             Self::Resets => "clients that the server told to reload",
             Self::Relapse => "waves that no trigger caused",
+            Self::Bystanders => {
+                "clients that a cut was not for keep their connections and miss nothing, and all others drop"
+            }
             Self::Recovery => "from a client's drop until it is caught up, at p99",
             Self::Staleness => {
                 "each client's longest time not connected, silent or not caught up, at a percentile"
@@ -293,6 +301,8 @@ pub struct Verdict {
     pub staleness: StalenessFacts,
     /// What idempotent handlers would make of repeated events; none where nobody asked.
     pub dedupe: Option<DedupeFacts>,
+    /// Every outage that was for a share of the clients: whom it hit.
+    pub bystanders: Vec<BystanderFacts>,
     /// The first offending pairs, at most [`MAX_OFFENDERS`].
     pub offenders: Vec<Offender>,
     /// Every loss of connection and what followed, by outage, wave, client.
@@ -337,9 +347,11 @@ pub fn judge(history: &History) -> Verdict {
         dropped: !timeline.returns.is_empty(),
     };
     let staleness = staleness::assess(history, &statuses, &delivery, doubts);
+    let (spared, bystanders) = bystanders::assess(history, &timeline, &delivery, late);
 
     let mut findings = reconnect.findings;
     findings.push(staleness.finding);
+    findings.extend(spared);
     findings.extend(delivery.findings);
     if !simulated {
         findings.push(generator.finding);
@@ -381,6 +393,7 @@ pub fn judge(history: &History) -> Verdict {
         status: statuses.survey().facts(),
         staleness: staleness.facts,
         dedupe: delivery.dedupe,
+        bystanders,
         offenders,
         sessions: sessions.collect(),
         health: health::facts(history),

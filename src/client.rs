@@ -12,16 +12,18 @@ pub(crate) mod hide;
 mod look;
 pub mod machine;
 pub mod numbers;
+mod pulse;
 mod refresh;
 mod reload;
 mod session;
 pub mod table;
+mod vigil;
 
 use std::future::poll_fn;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
-use self::dial::{Due, Stamps};
+use self::dial::{Due, Stamps, Way};
 use self::handle::Order;
 use self::machine::{Action, Dial, Input, Machine};
 use self::table::{Cursor, Guess};
@@ -123,12 +125,15 @@ impl Client<'_> {
         let result = {
             let dialler = &self.crew.dialler;
             // Boxed: while the connection is open, which is nearly always, it costs nothing.
-            let source = self.crew.plan.source(self.handle.id());
+            let way = Way {
+                source: self.crew.plan.source(self.handle.id()),
+                tunnels: self.crew.tunnels(self.handle.id()),
+            };
             let due = Due {
                 at: dial.due,
                 within: self.machine.connect_timeout(self.policy),
             };
-            let dialling = dialler.dial(due, call, source, &mut stamps);
+            let dialling = dialler.dial(due, call, way, &mut stamps);
             let mut dialling = Box::pin(dialling);
             tokio::select! {
                 biased;

@@ -24,7 +24,8 @@ use crate::check::health::{Death, HealthFacts};
 use crate::check::staleness::StalenessFacts;
 use crate::check::status::StatusFacts;
 use crate::check::{
-    DeliveryFacts, Finding, GeneratorFacts, OutageFacts, Outcome, PublicationFacts, Verdict,
+    BystanderFacts, DeliveryFacts, Finding, GeneratorFacts, OutageFacts, Outcome, PublicationFacts,
+    Verdict,
 };
 use crate::error::{Error, Exit};
 use crate::history::History;
@@ -156,6 +157,9 @@ pub struct Summary {
     /// Servers that ended although nobody asked them to.
     #[serde(default)]
     pub deaths: Vec<Death>,
+    /// Every outage that was for a share of the clients: whom it hit.
+    #[serde(default)]
+    pub bystanders: Vec<BystanderFacts>,
     /// Every answer.
     pub checks: Vec<Finding>,
 }
@@ -186,6 +190,7 @@ impl Summary {
             declined: told::declined(history),
             health: verdict.health.clone(),
             deaths: verdict.deaths.clone(),
+            bystanders: verdict.bystanders.clone(),
             checks: verdict.findings.clone(),
         }
     }

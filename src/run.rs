@@ -82,7 +82,7 @@ pub fn run(
     signals: signal::Receiver<Option<Signal>>,
 ) -> Result<Ended, Error> {
     let network = network::load(scenario)?;
-    prepare::descriptors(scenario.clients.div_ceil(scenario.shard.of))?;
+    prepare::descriptors(scenario)?;
     let started = prepare::wall_clock();
     let header = prepare::header(scenario, &ui.repeat, started)?;
     let dir = prepare::directory(scenario, started)?;

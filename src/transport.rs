@@ -6,6 +6,7 @@ pub mod proxy;
 pub mod sse;
 pub mod tcp;
 pub mod tls;
+pub mod tunnel;
 pub mod wire;
 pub mod ws;
 
@@ -127,6 +128,25 @@ impl Connection {
         match self {
             Self::Ws(_) => None,
             Self::Sse(sse) => sse.take_retry(),
+        }
+    }
+
+    /// How much has come so far, in pieces of any size: whoever finds it changed knows that there was a sign of life, frames
+    /// that [`Connection::poll_next`] doesn't tell of and comments included.
+    #[must_use]
+    pub fn signs(&self) -> u64 {
+        match self {
+            Self::Ws(ws) => ws.signs(),
+            Self::Sse(sse) => sse.signs(),
+        }
+    }
+
+    /// Asks for a sign of life; it is on its way once [`Connection::poll_next`] was polled. Over an event stream there is
+    /// nothing to ask with.
+    pub fn ping(&mut self) {
+        match self {
+            Self::Ws(ws) => ws.ping(),
+            Self::Sse(_) => debug_assert!(false, "nothing can be sent over an event stream"),
         }
     }
 

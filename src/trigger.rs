@@ -5,10 +5,12 @@
 //! were dropped", and judges nothing.
 
 mod command;
+pub mod cut;
 mod falls;
 mod watcher;
 
 use std::future::poll_fn;
+use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
@@ -21,6 +23,8 @@ use crate::history::{Elapsed, Mark};
 use crate::target::guarded::Place;
 use crate::target::probe::Probe;
 use crate::target::{Escalation, Restart, ServerEvent, Supervised};
+use crate::transport::tunnel::Tunnels;
+use cut::Severance;
 use falls::{Agenda, Left};
 use watcher::Watcher;
 
@@ -56,8 +60,8 @@ pub enum Step {
         /// The process id.
         pid: u32,
     },
-    /// Nothing more is to fall: the restart command has ended well, or the last of several falls is over. Until then the
-    /// outage isn't.
+    /// Nothing more is to fall: the restart command has ended well, the last of several falls is over, or the network is
+    /// back. Until then the outage is the trigger's doing and isn't over.
     Over,
     /// herd's own tools failed, such as the restart command (exit 4).
     Broken(Error),
@@ -109,6 +113,8 @@ pub enum Pull {
     },
     /// A command, or somebody, restarts the target.
     Others(By),
+    /// The network is taken away and given back.
+    Cut(Severance),
 }
 
 /// Who restarts a target that is not herd's.
@@ -143,6 +149,7 @@ pub struct Trigger {
     /// What is still to fall of them in this outage.
     agenda: Option<Agenda>,
     remote: Option<Remote>,
+    tunnels: Option<Arc<Tunnels>>,
     /// What is at work in this outage.
     work: JoinSet<()>,
 }
@@ -195,6 +202,13 @@ impl Trigger {
         }
     }
 
+    /// The same, which can take away the network of these tunnels too.
+    #[must_use]
+    pub fn with_tunnels(mut self, tunnels: Option<Arc<Tunnels>>) -> Self {
+        self.tunnels = tunnels;
+        self
+    }
+
     fn new(clock: Clock) -> Self {
         let (told, steps) = mpsc::unbounded_channel();
         Self {
@@ -205,6 +219,7 @@ impl Trigger {
             servers: Vec::new(),
             agenda: None,
             remote: None,
+            tunnels: None,
             work: JoinSet::new(),
         }
     }
@@ -224,6 +239,7 @@ impl Trigger {
         tell_mark(&self.told, self.clock.now(), Mark::Trigger { outage });
         let servers = self.servers.len();
         match (how, &self.remote) {
+            (Pull::Cut(cut), _) if self.tunnels.is_some() => self.cut(cut),
             (Pull::Restart(restart), _) if servers > 0 => {
                 self.begin(Agenda::all(restart, 1, Duration::ZERO));
             }
@@ -295,6 +311,30 @@ impl Trigger {
                 child.server.restart(agenda.restart);
             }
         }
+    }
+
+    /// Takes the network away now, and gives it back when it is time.
+    fn cut(&mut self, cut: Severance) {
+        let Some(tunnels) = self.tunnels.clone() else {
+            return;
+        };
+        let (clock, told, outage) = (self.clock, self.told.clone(), self.outage);
+        // Before it begins: no drop may be older than what caused it.
+        let at = clock.now();
+        cut.begin(&tunnels);
+        let fall = Mark::Fall {
+            outage,
+            fall: 1,
+            target: None,
+        };
+        tell_mark(&told, at, fall);
+        tell_mark(&told, at, Mark::Gone { outage });
+        self.work.spawn(async move {
+            tokio::time::sleep_until(clock.instant(at + cut.down)).await;
+            cut.finish(&tunnels);
+            tell_mark(&told, clock.now(), Mark::Ready { outage });
+            let _ = told.send(Step::Over);
+        });
     }
 
     /// The next thing that happened; waits for ever where nothing is going on. Dropping the future loses nothing.

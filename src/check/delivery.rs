@@ -30,6 +30,7 @@ mod unread;
 mod visit;
 mod walk;
 
+use super::bystanders::{Missed, Spared};
 use super::dedupe::{DedupeFacts, Handlers};
 use super::timeline::Timeline;
 use super::{
@@ -74,6 +75,8 @@ pub struct Assessment {
     pub unread: u64,
     /// What idempotent handlers would make of repeats; none where nobody asked.
     pub dedupe: Option<DedupeFacts>,
+    /// What clients missed of an outage that was not for them.
+    pub missed: Vec<Missed>,
 }
 
 /// Judges what was delivered. Where nobody publishes there is no question to answer.
@@ -89,6 +92,7 @@ pub fn assess(history: &History, timeline: &Timeline) -> Assessment {
         timeline,
         catalogue: &catalogue,
         order: &order,
+        spared: Spared::all(history, timeline),
     };
     let returns = by_client(history, timeline);
     let mut covers = Covers::new(history, &catalogue);
@@ -120,6 +124,7 @@ pub fn assess(history: &History, timeline: &Timeline) -> Assessment {
         exposed: exposures.iter().map(|e| e.exposed).collect(),
         unread,
         dedupe: totals.handlers.map(Handlers::facts),
+        missed: totals.missed,
     }
 }
 
@@ -141,6 +146,7 @@ fn nothing_published(history: &History, timeline: &Timeline) -> Assessment {
         exposed: vec![0; timeline.outages.len()],
         unread: 0,
         dedupe: None,
+        missed: Vec::new(),
     }
 }
 

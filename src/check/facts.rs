@@ -175,6 +175,23 @@ pub struct DeliveryFacts {
     pub conflict: u64,
 }
 
+/// Whom an outage hit that was asked to hit a share of the clients.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BystanderFacts {
+    /// From 1.
+    pub outage: u32,
+    /// Clients that it was for.
+    pub chosen: u32,
+    /// Of these, clients that lost their connection.
+    pub dropped: u32,
+    /// Clients that it was not for.
+    pub others: u32,
+    /// Of these, clients that lost their connection meanwhile.
+    pub others_dropped: u32,
+    /// Publications of that time that never came to one of these, or late.
+    pub others_missed: u64,
+}
+
 /// Publications by fate.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PublicationFacts {

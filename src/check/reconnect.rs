@@ -19,7 +19,7 @@ use super::timeline::{self, OutageSpan, Timeline};
 use super::words::{no_restart, percent, text, unprimed};
 use super::{Check, Finding, OutageFacts, Outcome, Return};
 use crate::backoff::Mix;
-use crate::history::{End, History, PolicySource, Quit, TriggerKind};
+use crate::history::{self, End, History, PolicySource, Quit, TriggerKind};
 pub(super) use facts::percentiles;
 use measure::Measured;
 pub(super) use measure::busiest;
@@ -284,16 +284,18 @@ impl Case<'_> {
         }
     }
 
-    /// Rule 5: why an outage that hit too few clients proves nothing, unless the user asked for no more.
+    /// Rule 5: why an outage that hit too few of the clients that it was for proves nothing.
     fn partial(&self, outage: &OutageSpan) -> Option<String> {
-        let all = self.history.clients.len();
+        let terms = self.history.header.terms.outage(outage.outage);
+        let asked = |id| history::chosen(id, self.history.header.clients, terms.share);
+        let all = self.history.clients.iter().filter(|c| asked(c.id)).count();
         let dropped = facts::count_clients(self.timeline.of_outage(outage.outage).iter());
         let few = f64::from(dropped) < LEAST_DROPPED * all as f64;
-        let asked = self.history.header.terms.outage(outage.outage).share < 1.0;
-        (few && !asked && outage.outage > 0).then(|| {
-            format!(
+        (few && outage.outage > 0).then(|| match terms.share < 1.0 {
+            false => format!(
                 "only {dropped} of {all} dropped, so this was no restart for all of the clients"
-            )
+            ),
+            true => format!("only {dropped} of the {all} dropped that the cut was for"),
         })
     }
 

@@ -83,6 +83,16 @@ impl OutageSpan {
         };
         self.falls.iter().any(caused)
     }
+
+    /// Whether a session that ended for want of signs of life at `drop` had its last one before a cut of this outage was over.
+    fn silenced(&self, last_sign: Option<Elapsed>, drop: Elapsed) -> bool {
+        let caused = |fall: &FallSpan| {
+            let over = fall.ready.or(fall.gone);
+            let before = |sign| over.is_none_or(|over| sign <= over + PAUSE);
+            fall.at <= drop && last_sign.is_some_and(before)
+        };
+        self.falls.iter().any(caused)
+    }
 }
 
 /// When the falls of an outage began.
@@ -249,8 +259,13 @@ impl Timeline {
             let first_drop = drops[0].at;
             let triggered = match history.header.terms.outage(start.outage).trigger {
                 _ if start.outage == 0 => false,
-                TriggerKind::Child | TriggerKind::Cut | TriggerKind::Rolling => {
+                TriggerKind::Child | TriggerKind::Rolling => {
+                    outage.stopping(first_drop, Duration::ZERO)
+                }
+                // However late it was noticed: a profile may have a limit of silence of its own.
+                TriggerKind::Cut => {
                     outage.stopping(first_drop, silence)
+                        || drops.iter().all(|a| outage.silenced(a.silent, a.at))
                 }
                 TriggerKind::Command | TriggerKind::Wait => {
                     !before.fell_again(&clients, history.clients.len(), died)

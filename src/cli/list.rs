@@ -239,6 +239,7 @@ fn limit(check: Check, usual: &Checks) -> String {
         Check::Recovery => usual.max_recovery.map_or("reported only".into(), |limit| {
             format!("at most {}", time(limit))
         }),
+        Check::Bystanders => "where a cut is for a share of the clients".into(),
         Check::Staleness => usual
             .max_staleness
             .map_or("reported only".into(), |(percentile, limit)| {

@@ -11,12 +11,13 @@ use super::live;
 use super::table::EventTable;
 use crate::backoff::Mix;
 use crate::clock::Clock;
-use crate::history::{Elapsed, Seq, Source};
+use crate::history::{ClientId, Elapsed, Seq, Source};
 use crate::plan::Plan;
 use crate::profile::Transport;
-use crate::scenario::Scenario;
+use crate::scenario::{Heartbeat, Scenario};
 use crate::secrets::Secrets;
 use crate::transport::network::Network;
+use crate::transport::tunnel::Tunnels;
 
 /// herd's numbers of this run: `base + 1 ..= base + span` (rule 10 of judgement).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -54,6 +55,8 @@ pub struct Crew {
     pub(super) own: OwnNumbers,
     pub(super) resumes: Resumes,
     pub(super) dialler: Dialler,
+    tunnels: Option<Arc<Tunnels>>,
+    pub(super) heartbeat: Option<Heartbeat>,
     pub(super) table: EventTable,
     handles: Vec<Arc<Handle>>,
     pub(super) counters: Counters,
@@ -112,6 +115,8 @@ impl Crew {
             own,
             resumes,
             dialler: Dialler::new(scenario, network, clock),
+            tunnels: None,
+            heartbeat: scenario.heartbeat,
             table: EventTable::new(
                 profile,
                 connect.ids,
@@ -121,6 +126,24 @@ impl Crew {
             handles,
             counters,
         }
+    }
+
+    /// The same clients, whose every dial goes through tunnels.
+    #[must_use]
+    pub fn through(mut self, tunnels: Option<Arc<Tunnels>>) -> Self {
+        self.tunnels = tunnels;
+        self
+    }
+
+    /// Whether the profile's clients take a silent server for dead by themselves.
+    #[must_use]
+    pub fn listens_for_silence(&self) -> bool {
+        self.plan.profile().listens_for_silence()
+    }
+
+    /// What a client dials through.
+    pub(super) fn tunnels(&self, client: ClientId) -> Option<(&Tunnels, ClientId)> {
+        self.tunnels.as_deref().map(|tunnels| (tunnels, client))
     }
 
     /// Starts every client; the first is due at `from`, the others over the ramp behind it. The tasks end after

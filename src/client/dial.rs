@@ -12,11 +12,12 @@ use tokio::time::timeout;
 use url::Url;
 
 use crate::clock::Clock;
-use crate::history::{AttemptOutcome, Elapsed};
+use crate::history::{AttemptOutcome, ClientId, Elapsed};
 use crate::plan::Call;
 use crate::scenario::{Connect, Scenario};
 use crate::transport::network::{Network, is_secure};
 use crate::transport::tls::Offer;
+use crate::transport::tunnel::Tunnels;
 use crate::transport::wire::Wire;
 use crate::transport::{Connection, Limits, Opened, sse, ws};
 
@@ -44,6 +45,42 @@ impl Due {
     #[must_use]
     pub fn at(at: Elapsed) -> Self {
         Self { at, within: None }
+    }
+}
+
+/// From where a dial goes out, and through what.
+#[derive(Debug, Clone, Copy)]
+pub struct Way<'a> {
+    /// The local address; none = the system's choice.
+    pub source: Option<IpAddr>,
+    /// The tunnels that a client's dials go through; none = straight to the target.
+    pub tunnels: Option<(&'a Tunnels, ClientId)>,
+}
+
+impl Way<'_> {
+    /// Straight to the target.
+    #[must_use]
+    pub fn straight(source: Option<IpAddr>) -> Self {
+        Self {
+            source,
+            tunnels: None,
+        }
+    }
+
+    async fn reach(
+        self,
+        network: &Network,
+        url: &Url,
+        now: Elapsed,
+        limit: Duration,
+    ) -> Result<TcpStream, AttemptOutcome> {
+        match self.tunnels {
+            Some((tunnels, client)) => tunnels.reach(client, url, self.source, limit).await,
+            None => {
+                let reaching = network.reach(url, self.source, Some(now), Some(limit));
+                reaching.await
+            }
+        }
     }
 }
 
@@ -80,7 +117,7 @@ impl Dialler {
         &self,
         due: Due,
         call: Result<Call, String>,
-        source: Option<IpAddr>,
+        way: Way<'_>,
         stamps: &mut Stamps,
     ) -> Result<Opened, AttemptOutcome> {
         tokio::time::sleep_until(self.clock.instant(due.at)).await;
@@ -89,14 +126,11 @@ impl Dialler {
         let now = self.clock.now();
         stamps.dialled = Some(now);
         let call = call.map_err(|why| AttemptOutcome::Local(why.into()))?;
-        let reaching = self
-            .network
-            .reach(&call.url, source, Some(now), Some(limit));
-        let stream = reaching.await?;
+        let stream = way.reach(&self.network, &call.url, now, limit).await?;
         let connected = self.clock.now();
         stamps.connected = Some(connected);
         if is_stream(&call.url) {
-            let asking = self.stream(stream, call, source, (limit, stamps));
+            let asking = self.stream(stream, call, way, (limit, stamps));
             return timeout(limit, asking)
                 .await
                 .unwrap_or_else(|_| Err(failed(None, format!("no answer within {limit:?}"))));
@@ -135,7 +169,7 @@ impl Dialler {
         &self,
         mut stream: TcpStream,
         mut call: Call,
-        source: Option<IpAddr>,
+        way: Way<'_>,
         (limit, stamps): (Duration, &mut Stamps),
     ) -> Result<Opened, AttemptOutcome> {
         for _ in 0..=sse::redirect::MOST {
@@ -153,10 +187,7 @@ impl Dialler {
                 sse::Answer::Moved { status, to } => (Some(status), to),
             };
             let now = self.clock.now();
-            let reached = self
-                .network
-                .reach(&to, source, Some(now), Some(limit))
-                .await;
+            let reached = way.reach(&self.network, &to, now, limit).await;
             stream = reached.map_err(|outcome| match outcome {
                 AttemptOutcome::Refused => {
                     failed(status, "redirects to where nobody listens".into())

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::dial::{Dialler, Due, Stamps};
+use super::dial::{Dialler, Due, Stamps, Way};
 use crate::clock::Clock;
 use crate::error::Error;
 use crate::history::{AttemptOutcome, Cause, ClientId};
@@ -54,7 +54,12 @@ async fn look_at(
     }
     let mut stamps = Stamps::default();
     let dial = dialler
-        .dial(Due::at(clock.now()), call, plan.source(first), &mut stamps)
+        .dial(
+            Due::at(clock.now()),
+            call,
+            Way::straight(plan.source(first)),
+            &mut stamps,
+        )
         .await;
     let masked = scenario.masked().target;
     // All servers of herd's own have one URL, each with its own port.

@@ -16,6 +16,7 @@ use super::crew::Resumes;
 use super::handle::{Order, Status};
 use super::machine::{Action, Input};
 use super::table::{Cursor, Known, Part, Token};
+use super::vigil::Vigil;
 use super::{ending, hide};
 use crate::history::{Cause, Elapsed, Seq};
 use crate::profile::{Carried, Ending, Fate, Turn};
@@ -66,6 +67,8 @@ impl Client<'_> {
             headers,
         } = opened;
         let mut alarm = Alarm::default();
+        let (beat, transport) = (self.crew.heartbeat, self.crew.plan.profile().transport());
+        let mut vigil = Vigil::new(beat, transport, self.now());
         let mut end = self.greet(&mut connection, &headers);
         drop(headers);
         let mut opening = true;
@@ -78,9 +81,9 @@ impl Client<'_> {
                 self.machine
                     .on(self.now(), Input::Acknowledged, self.policy);
             }
-            end = match self.step(&mut connection, &mut alarm).await {
-                Step::Message(payload) => self.receive(&mut connection, &payload),
-                Step::Due => self.tick(&mut connection),
+            end = match self.step(&mut connection, &mut alarm, &mut vigil).await {
+                Step::Message(payload) => self.receive(&mut connection, &payload, &mut vigil),
+                Step::Due => self.tick(&mut connection, &mut vigil),
                 Step::Retry(delay) => self.told_to_wait(delay),
                 Step::End(cause) => Some(cause),
                 Step::Ordered(Order::HalfOpen) => Some(Cause::HalfOpen),
@@ -95,12 +98,18 @@ impl Client<'_> {
         if let Some(delay) = connection.take_retry() {
             self.told_to_wait(delay);
         }
+        self.note_silence(&cause, &vigil);
         // Boxed: what the end needs must not be kept by every open connection.
         Box::pin(self.ended(connection, cause)).await
     }
 
-    async fn step(&self, connection: &mut Connection, alarm: &mut Alarm) -> Step {
-        let (clock, due) = (&self.crew.dialler.clock, self.talk.due());
+    async fn step(
+        &mut self,
+        connection: &mut Connection,
+        alarm: &mut Alarm,
+        vigil: &mut Vigil,
+    ) -> Step {
+        let (clock, talk) = (&self.crew.dialler.clock, &mut self.talk);
         poll_fn(|cx| {
             // An order first, or a server that never pauses could not be left.
             if let Some(order) = self.handle.order(self.session) {
@@ -109,7 +118,9 @@ impl Client<'_> {
             if let Some(delay) = connection.take_retry() {
                 return Poll::Ready(Step::Retry(delay));
             }
-            match connection.poll_next(cx) {
+            let next = connection.poll_next(cx);
+            vigil.look(connection, talk, clock);
+            match next {
                 Poll::Ready(Ok(payload)) => return Poll::Ready(Step::Message(payload)),
                 Poll::Ready(Err(cause)) => return Poll::Ready(Step::End(cause)),
                 Poll::Pending => {}
@@ -117,10 +128,24 @@ impl Client<'_> {
             // Time last: what has arrived is a sign of life, however late herd comes to read it.
             match self.handle.poll_order(cx, self.session) {
                 Poll::Ready(order) => Poll::Ready(Step::Ordered(order)),
-                Poll::Pending => alarm.poll(cx, clock, due).map(|()| Step::Due),
+                Poll::Pending => alarm.poll(cx, clock, vigil.due(talk)).map(|()| Step::Due),
             }
         })
         .await
+    }
+
+    /// A session that ends because it is silent: since when it was.
+    fn note_silence(&self, cause: &Cause, vigil: &Vigil) {
+        let mut state = self.handle.lock();
+        let since = match cause {
+            Cause::Heartbeat => vigil.silent_since(&self.talk),
+            Cause::HalfOpen => {
+                let opened = state.progress.opened;
+                opened.max(state.progress.last_receipt).unwrap_or_default()
+            }
+            _ => return,
+        };
+        state.recorder.silent(since);
     }
 
     /// The session is over: records why, and asks the machine what comes next.
@@ -207,7 +232,12 @@ impl Client<'_> {
     }
 
     /// The hot path: nothing here allocates for an event whose frame any client saw before.
-    fn receive(&mut self, connection: &mut Connection, payload: &Payload) -> Option<Cause> {
+    fn receive(
+        &mut self,
+        connection: &mut Connection,
+        payload: &Payload,
+        vigil: &mut Vigil,
+    ) -> Option<Cause> {
         let (at, frame) = (self.now(), payload.frame());
         let plan = &self.crew.plan;
         let turn = if self.talk.wants(plan.profile(), frame) {
@@ -263,10 +293,12 @@ impl Client<'_> {
         let ended = speak(connection, turn);
         if end.is_none()
             && ended.is_none()
-            && self.talk.due().is_some_and(|due| due <= at.duration())
+            && vigil
+                .due(&self.talk)
+                .is_some_and(|due| due <= at.duration())
         {
             // A server that never pauses must not keep the client from its own beat.
-            return self.tick(connection);
+            return self.tick(connection, vigil);
         }
         end.or(ended)
     }
@@ -279,8 +311,14 @@ impl Client<'_> {
         None
     }
 
-    fn tick(&mut self, connection: &mut Connection) -> Option<Cause> {
+    fn tick(&mut self, connection: &mut Connection, vigil: &mut Vigil) -> Option<Cause> {
         let at = self.now();
+        if let Some(cause) = vigil.tick(connection, at.duration()) {
+            return Some(cause);
+        }
+        if self.talk.due().is_none_or(|due| due > at.duration()) {
+            return None;
+        }
         let plan = &self.crew.plan;
         let values = Values {
             cursor: self.resumed.as_ref().and_then(|event| event.id.as_deref()),

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use super::advice::{Candidate, Live, Proof};
 use super::{Look, pointers};
-use crate::client::dial::{Dialler, Due, Stamps};
+use crate::client::dial::{Dialler, Due, Stamps, Way};
 use crate::client::hide;
 use crate::error::Error;
 use crate::history::{AttemptOutcome, ClientId, Elapsed, Publication};
@@ -228,7 +228,7 @@ impl<'a, 'b> Trial<'a, 'b> {
         let source = self.plan.source(CLIENT);
         let dialled = self
             .dialler
-            .dial(Due::at(began), call, source, &mut stamps)
+            .dial(Due::at(began), call, Way::straight(source), &mut stamps)
             .await;
         let opened = match dialled {
             Ok(opened) => opened,

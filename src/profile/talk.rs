@@ -169,6 +169,23 @@ impl Talk {
         turn
     }
 
+    /// Something came that is no frame, such as a comment: a sign of life all the same.
+    pub fn alive(&mut self, now: Duration) {
+        self.heard = now;
+    }
+
+    /// Whether a silent server is taken for dead, by the profile's own limit.
+    #[must_use]
+    pub fn listens_for_silence(&self) -> bool {
+        self.silence.is_some()
+    }
+
+    /// When the last sign of life came.
+    #[must_use]
+    pub fn heard(&self) -> Duration {
+        self.heard
+    }
+
     /// When [`Talk::tick`] must be called next, while this session lasts; none = not.
     #[must_use]
     pub fn due(&self) -> Option<Duration> {

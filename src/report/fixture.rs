@@ -123,6 +123,7 @@ pub(super) fn verdict(history: &History, resume: ResumeOutcome) -> Verdict {
             cpu_s: 1.84,
             rss_peak_bytes: 61_000_000,
         },
+        bystanders: Vec::new(),
         offenders: Vec::new(),
         returns,
         sessions,

@@ -80,11 +80,18 @@ pub(super) struct Outage<'a> {
     refreshing: Option<Refreshing>,
     /// herd itself has the target fall several times.
     pub(super) several: bool,
+    /// How long clients may take to notice that a connection is dead, where nobody tells them.
+    pub(super) silence: Duration,
 }
 
 impl<'a> Outage<'a> {
     /// It begins now; where falls may follow one another, it isn't over until the trigger says so.
-    pub(super) fn new(number: u32, trigger: Elapsed, asked: &'a scenario::Outage) -> Self {
+    pub(super) fn new(
+        number: u32,
+        trigger: Elapsed,
+        asked: &'a scenario::Outage,
+        silence: Duration,
+    ) -> Self {
         let several = match asked.trigger.kind() {
             TriggerKind::Child => asked.falls > 1,
             TriggerKind::Command | TriggerKind::Cut | TriggerKind::Rolling => true,
@@ -106,6 +113,7 @@ impl<'a> Outage<'a> {
             number,
             refreshing: None,
             several: asked.falls > 1 || asked.trigger.kind() == TriggerKind::Rolling,
+            silence,
         }
     }
 
@@ -148,6 +156,7 @@ impl<'a> Outage<'a> {
         Cut {
             trigger: self.trigger,
             over: self.ready.unwrap_or(self.trigger),
+            silence: self.silence,
         }
     }
 }
@@ -207,6 +216,7 @@ pub(super) async fn conduct(
         trigger,
         publisher,
         mostly_dropped,
+        tunnels,
         ports: _held,
     } = match started {
         Ok(started) => started,
@@ -216,7 +226,7 @@ pub(super) async fn conduct(
         base: header.seq_base,
         span: header.seq_span,
     };
-    let crew = Arc::new(Crew::new(scenario, plan, network, clock, own));
+    let crew = Arc::new(Crew::new(scenario, plan, network, clock, own).through(tunnels));
     let records = publisher.as_ref().map(Publisher::records);
     let marks = Arc::default();
     let sources = Sources {

@@ -13,7 +13,7 @@ use super::watch::{self, Patience};
 use crate::backoff::patience::{self, MARGIN, TAIL};
 use crate::error::Error;
 use crate::history::{Elapsed, End, Mark, PublicationKind, Seq, TriggerKind};
-use crate::scenario::{self, Scenario};
+use crate::scenario::{self, Heartbeat, Scenario};
 
 /// How long a server may refuse every publication before priming ends.
 const PUBLISH_LIMIT: Duration = Duration::from_secs(5);
@@ -23,6 +23,8 @@ const FRAMES: usize = 3;
 const CONNECT_LIMIT: Duration = Duration::from_secs(30);
 /// A rollout that takes longer than this is none: the target keeps falling over.
 const LONGEST_ROLLOUT: Duration = Duration::from_secs(3600);
+/// How long a profile that listens for silence by itself may take. Its limit may be the server's to say (Socket.IO: 45 s).
+const LISTENS: Duration = Duration::from_secs(60);
 /// How long after the last deadline the run waits for what is on its way into the record.
 const AFTER_DEADLINE: Duration = Duration::from_millis(500);
 /// How long the run listens on once everybody has everything: a second copy of the last event comes right behind it.
@@ -42,7 +44,7 @@ impl Conductor<'_> {
     async fn connect(&mut self) -> Result<(), Stopped> {
         let all = self.crew.handles().len();
         let deadline = self.clock.now() + self.scenario.connect.ramp + CONNECT_LIMIT;
-        let there = |c: &Self| watch::connected(&c.crew);
+        let there = |c: &Self| watch::connected(&c.crew, c.cut());
         while there(self) < all {
             if self.clock.now() > deadline {
                 return Err(match there(self) {
@@ -129,14 +131,25 @@ impl Conductor<'_> {
         }
         let trigger = self.clock.now();
         self.mostly_dropped.send_replace(None);
-        self.outage = Some(Outage::new(number, trigger, asked));
-        let how = start::pull(asked, self.dir)?;
+        self.outage = Some(Outage::new(number, trigger, asked, self.silence(asked)));
+        let how = start::pull(self.scenario, asked, self.dir);
         self.trigger.pull(number, how);
         self.until_ready().await?;
         self.recover(trigger).await?;
         self.sources
             .mark(self.clock.now(), Mark::Settled { outage: number });
         Ok(())
+    }
+
+    /// How long clients may take to notice by themselves, a tenth more for timers that are late. Only a cut leaves connections
+    /// without anybody behind them as a rule; where a server does it, rule 5 finds them.
+    fn silence(&self, asked: &scenario::Outage) -> Duration {
+        if asked.trigger.kind() != TriggerKind::Cut {
+            return Duration::ZERO;
+        }
+        let own = self.scenario.heartbeat.map(Heartbeat::limit);
+        let profile = self.crew.listens_for_silence().then_some(LISTENS);
+        own.or(profile).unwrap_or_default().mul_f64(1.1)
     }
 
     async fn until_ready(&mut self) -> Result<(), Stopped> {
@@ -151,7 +164,8 @@ impl Conductor<'_> {
             if outage.is_some_and(|o| o.never || o.ready.is_some()) {
                 return Ok(());
             }
-            self.beat(phase, watch::connected(&self.crew), "").await?;
+            self.beat(phase, watch::connected(&self.crew, self.cut()), "")
+                .await?;
         }
     }
 
@@ -176,7 +190,7 @@ impl Conductor<'_> {
             let patience = Patience {
                 back: outage.limit,
                 settle: self.scenario.checks.settle,
-                latest: outage.last_drop.max(times.0) + outage.limit,
+                latest: outage.last_drop.max(times.0 + outage.silence) + outage.limit,
             };
             let over = self.is_over(now, trigger);
             let standing = self.standing(patience);
@@ -218,7 +232,7 @@ impl Conductor<'_> {
         };
         let enough = count(self).saturating_add(TAIL.1);
         while self.clock.now().since(begin) < TAIL.0 || count(self) < enough {
-            let connected = watch::connected(&self.crew);
+            let connected = watch::connected(&self.crew, self.cut());
             self.beat(Phase::Settling, connected, "").await?;
         }
         Ok(())
@@ -235,7 +249,7 @@ impl Conductor<'_> {
         let answers_by = self.clock.now() + settle;
         let awaited = |c: &Self| c.publisher.as_ref().is_some_and(|p| p.outstanding() > 0);
         while awaited(self) && self.clock.now() < answers_by {
-            let connected = watch::connected(&self.crew);
+            let connected = watch::connected(&self.crew, self.cut());
             self.beat(Phase::Settling, connected, "").await?;
         }
         let patience = Patience {
@@ -255,7 +269,8 @@ impl Conductor<'_> {
     async fn hold(&mut self, phase: Phase, time: Duration) -> Result<(), Stopped> {
         let until = self.clock.now() + time;
         while self.clock.now() < until {
-            self.beat(phase, watch::connected(&self.crew), "").await?;
+            self.beat(phase, watch::connected(&self.crew, self.cut()), "")
+                .await?;
         }
         Ok(())
     }

@@ -9,7 +9,7 @@ use rand::TryRng as _;
 use rustix::process::{Resource, getrlimit, setrlimit};
 
 use crate::error::Error;
-use crate::history::{Duplicates, Header, Mark, OutageTerms, Source, Terms, TriggerKind};
+use crate::history::{CutKind, Duplicates, Header, Mark, OutageTerms, Source, Terms, TriggerKind};
 use crate::scenario::{Heartbeat, Outage, Scenario, Server, Trigger};
 
 /// Descriptors that herd needs besides its clients' sockets: the history, the server's pipes, the publisher's pool.
@@ -87,9 +87,11 @@ pub(super) fn directory(scenario: &Scenario, started_unix_us: u64) -> Result<Pat
 }
 
 /// Raises the soft limit of open files as far as it goes and refuses a herd that doesn't fit.
-pub(super) fn descriptors(clients: u32) -> Result<(), Error> {
+pub(super) fn descriptors(scenario: &Scenario) -> Result<(), Error> {
+    let clients = scenario.clients.div_ceil(scenario.shard.of);
+    let each = sockets(scenario);
     let mut limit = getrlimit(Resource::Nofile);
-    let wanted = u64::from(clients) + RESERVED_DESCRIPTORS;
+    let wanted = u64::from(clients) * each + RESERVED_DESCRIPTORS;
     let enough = |current: Option<u64>| current.is_none_or(|current| current >= wanted);
     if !enough(limit.current) {
         limit.current = limit.maximum;
@@ -104,8 +106,25 @@ pub(super) fn descriptors(clients: u32) -> Result<(), Error> {
             current.unwrap_or(u64::MAX),
             current
                 .unwrap_or(u64::MAX)
-                .saturating_sub(RESERVED_DESCRIPTORS),
+                .saturating_sub(RESERVED_DESCRIPTORS)
+                / each,
         ))),
+    }
+}
+
+/// How many sockets a client takes: one, or, where its way leads through herd itself, three; and what a blackhole swallows
+/// stays open beside what the client makes of it.
+fn sockets(scenario: &Scenario) -> u64 {
+    let cuts = || {
+        let cut = |outage: &Outage| match outage.trigger {
+            Trigger::Cut(cut) => Some(cut.kind()),
+            _ => None,
+        };
+        scenario.each_outage().filter_map(cut)
+    };
+    match cuts().next() {
+        None => 1,
+        Some(_) => 3 + cuts().filter(|kind| *kind == CutKind::Blackhole).count() as u64,
     }
 }
 

@@ -12,7 +12,7 @@ use url::Url;
 use crate::client::first_look;
 use crate::clock::Clock;
 use crate::error::Error;
-use crate::history::{Elapsed, Header, Seq};
+use crate::history::{Elapsed, Header, Seq, TriggerKind};
 use crate::plan::Plan;
 use crate::publish::outcome::Repeat;
 use crate::publish::{self, Publisher};
@@ -23,6 +23,8 @@ use crate::target::probe::Probe;
 use crate::target::{self, Restart, Supervised};
 use crate::template::{self, Template, Values};
 use crate::transport::network::Network;
+use crate::transport::tunnel::{Part, Tunnels};
+use crate::trigger::cut::Severance;
 use crate::trigger::{By, Pull, Remote, Trigger};
 
 /// Where the embedded server keeps its log while the run lasts, in the run's directory.
@@ -33,6 +35,8 @@ pub(super) struct Started {
     pub(super) plan: Plan,
     pub(super) trigger: Trigger,
     pub(super) publisher: Option<Publisher>,
+    /// What the clients dial through, where the network is to be cut.
+    pub(super) tunnels: Option<Arc<Tunnels>>,
     pub(super) mostly_dropped: watch::Sender<Option<Elapsed>>,
     /// The servers' ports, held for the whole run (rule 22 of judgement).
     pub(super) ports: Vec<Held>,
@@ -65,6 +69,8 @@ pub(super) async fn start(
     } else {
         supervised(scenario, dir, &servers, network, clock).await?
     };
+    let tunnels = tunnels(scenario, network, clock).await?;
+    let trigger = trigger.with_tunnels(tunnels.clone());
     first_look(scenario, &plan, network.clone(), clock).await?;
     if let Some(publish::Way::Http { urls, .. }) = publishing.as_ref().map(|config| &config.way) {
         for url in urls.iter().filter_map(|url| Url::parse(url).ok()) {
@@ -78,6 +84,7 @@ pub(super) async fn start(
         plan,
         trigger,
         publisher,
+        tunnels,
         mostly_dropped,
         ports,
     })
@@ -224,15 +231,34 @@ fn remote(
     Ok(Trigger::remote(remote, clock))
 }
 
+/// A way through herd itself for every client's connection, from the first on, where an outage is to cut the network.
+async fn tunnels(
+    scenario: &Scenario,
+    network: &Arc<Network>,
+    clock: Clock,
+) -> Result<Option<Arc<Tunnels>>, Error> {
+    let cut = |outage: &scenario::Outage| outage.trigger.kind() == TriggerKind::Cut;
+    if !scenario.outages.iter().any(cut) {
+        return Ok(None);
+    }
+    let tunnels = Tunnels::open(network.clone(), clock).await;
+    let tunnels = tunnels.map_err(|e| {
+        Error::Broken(format!(
+            "herd can't listen on loopback, which a cut of the network needs: {e}"
+        ))
+    })?;
+    Ok(Some(Arc::new(tunnels)))
+}
+
 /// How an outage that was asked for is caused.
-pub(super) fn pull(outage: &scenario::Outage, dir: &Path) -> Result<Pull, Error> {
+pub(super) fn pull(scenario: &Scenario, outage: &scenario::Outage, dir: &Path) -> Pull {
     let place = || Place::own(dir.join("restart.log"));
     let restart = |signal, grace| Restart {
         signal,
         grace,
         down: outage.down,
     };
-    Ok(match &outage.trigger {
+    match &outage.trigger {
         scenario::Trigger::Child { signal, grace } => Pull::Crashes {
             restart: restart(*signal, *grace),
             falls: outage.falls,
@@ -261,10 +287,15 @@ pub(super) fn pull(outage: &scenario::Outage, dir: &Path) -> Result<Pull, Error>
             place: place(),
         }),
         scenario::Trigger::Wait { limit } => Pull::Others(By::Others { limit: *limit }),
-        scenario::Trigger::Cut(_) => {
-            return Err(Error::Usage("this trigger isn't there yet".into()));
-        }
-    })
+        scenario::Trigger::Cut(cut) => Pull::Cut(Severance {
+            cut: *cut,
+            part: Part {
+                clients: scenario.clients,
+                share: outage.share,
+            },
+            down: outage.down,
+        }),
+    }
 }
 
 /// Where to publish: what names a server's port stands for each of them.

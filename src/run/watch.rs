@@ -47,9 +47,13 @@ pub(super) fn with_cursor(crew: &Crew) -> usize {
         .count()
 }
 
-/// How many clients are connected now.
-pub(super) fn connected(crew: &Crew) -> usize {
-    crew.counts().connected as usize
+/// How many clients are connected now; a connection that may have died in the cut without a word isn't counted.
+pub(super) fn connected(crew: &Crew, cut: Cut) -> usize {
+    let connected = |p: Progress| p.status == Status::Connected && !silent_since(p, cut);
+    let handles = crew.handles().iter();
+    handles
+        .filter(|handle| connected(handle.progress()))
+        .count()
 }
 
 /// How many clients have lost a connection that was open before `since`, or never had one.
@@ -170,6 +174,16 @@ pub(super) struct Cut {
     /// When the target was ready again, or the trigger before that. Up to here a receipt proves nothing: between the
     /// trigger and its death the old server still sends.
     pub(super) over: Elapsed,
+    /// How long clients may take after that to find out for themselves that a connection is dead: until then herd closes
+    /// none, and waits for them.
+    pub(super) silence: Duration,
+}
+
+impl Cut {
+    /// When every client must have noticed.
+    fn noticed(self) -> Elapsed {
+        self.over + self.silence
+    }
 }
 
 /// Counts them. A connection that is older than the cut and silent since may be dead.
@@ -196,7 +210,7 @@ pub(super) fn standing(
                 let caught_up = !silent && needed.caught_up(handle, progress);
                 standing.back += usize::from(!silent);
                 standing.caught_up += usize::from(caught_up);
-                let waited_for = if silent { cut.over } else { opened };
+                let waited_for = if silent { cut.noticed() } else { opened };
                 // A request for the full state has a limit of its own.
                 let waits = progress.reloading || !caught_up && !overdue(waited_for);
                 standing.recovering += usize::from(waits);
@@ -233,6 +247,9 @@ pub(super) fn close_half_open(
         };
         let mut handles = crew.handles().iter();
         *others_since = handles.find_map(|handle| receives(handle.progress()));
+    }
+    if now < cut.noticed() {
+        return;
     }
     if others_since.is_some_and(|since| now.since(since) >= SILENCE) {
         for handle in crew.handles() {
@@ -273,6 +290,7 @@ mod tests {
         let cut = Cut {
             trigger: at(1_000),
             over: at(1_600),
+            silence: Duration::ZERO,
         };
         let silent = |opened, last_receipt| {
             let progress = Progress {

@@ -35,6 +35,8 @@ struct Stream {
     /// What came of the body and wasn't read yet.
     unread: Bytes,
     parser: Parser,
+    /// Pieces of the body so far.
+    signs: u64,
     /// The last `retry:`, and whether it was handed on.
     retry: Option<(Duration, Told)>,
 }
@@ -51,6 +53,7 @@ impl Connection {
             body,
             unread: Bytes::new(),
             parser: Parser::new(limits.message),
+            signs: 0,
             retry: None,
         }))
     }
@@ -65,12 +68,20 @@ impl Connection {
                 Ok(Some(Item::Retry(delay))) => stream.note(delay),
                 Err(Oversize) => return Poll::Ready(Err(Cause::Oversize)),
                 Ok(None) => match ready!(stream.body.poll_chunk(cx)) {
-                    Some(Ok(chunk)) => stream.unread = chunk,
+                    Some(Ok(chunk)) => {
+                        stream.signs += u64::from(!chunk.is_empty());
+                        stream.unread = chunk;
+                    }
                     Some(Err(error)) => return Poll::Ready(Err(fault::cause(&error))),
                     None => return Poll::Ready(Err(Cause::Eof)),
                 },
             }
         }
+    }
+
+    /// How many pieces of the body have come, comments and all.
+    pub fn signs(&self) -> u64 {
+        self.0.signs
     }
 
     /// The delay that the last `retry:` line named, once for each change. Ask after every

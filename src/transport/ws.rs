@@ -16,7 +16,7 @@ use tokio::time::{Instant, timeout_at};
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 use tokio_tungstenite::tungstenite::protocol::{CloseFrame, Role, WebSocketConfig};
-use tokio_tungstenite::tungstenite::{Error, Message, error::ProtocolError};
+use tokio_tungstenite::tungstenite::{Bytes, Error, Message, error::ProtocolError};
 
 use self::socket::Socket;
 use super::wire::Wire;
@@ -77,6 +77,18 @@ impl Connection {
                 None => Err(Cause::Eof),
             });
         }
+    }
+
+    /// How often something was read of the socket.
+    pub fn signs(&self) -> u64 {
+        self.stream.get_ref().signs()
+    }
+
+    /// Sends a ping; [`Connection::poll_next`] writes it.
+    pub fn ping(&mut self) {
+        self.unwritten = true;
+        // As with a message.
+        let _ = self.stream.start_send_unpin(Message::Ping(Bytes::new()));
     }
 
     /// Sends a text message; [`Connection::poll_next`] writes it.

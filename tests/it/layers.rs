@@ -22,7 +22,7 @@ const TABLE: &[(&str, May)] = &[
     ("clock", Only(&["history"])),
     ("template", Only(&[])),
     ("secrets", Only(&[])),
-    ("transport", Only(&["history", "secrets"])),
+    ("transport", Only(&["history", "secrets", "clock"])),
     (
         "profile",
         Only(&[

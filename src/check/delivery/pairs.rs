@@ -3,6 +3,7 @@
 
 use super::explain::Loss;
 use super::walk::Walk;
+use crate::check::bystanders::Missed;
 use crate::check::{MAX_OFFENDERS, Offender, Wrong};
 use crate::history::{Elapsed, End};
 
@@ -80,8 +81,33 @@ impl Walk<'_, '_> {
             self.totals.unobserved += not_due;
         }
         self.told |= reset > 0;
+        for x in &lost {
+            self.miss(self.scene.catalogue.item(*x).known);
+        }
         self.lose(&lost);
         self.could_not_read(&unread);
+    }
+
+    /// Something that became known at this instant never came, or late: whether that was while an outage was not for the
+    /// client.
+    pub(super) fn miss(&mut self, known: Elapsed) {
+        let client = self.client.id;
+        for spared in &self.scene.spared {
+            if !spared.covers(client, known) {
+                continue;
+            }
+            let outage = spared.outage;
+            let mut own =
+                (self.totals.missed.iter_mut().rev()).take_while(|missed| missed.client == client);
+            match own.find(|missed| missed.outage == outage) {
+                Some(missed) => missed.pairs += 1,
+                None => self.totals.missed.push(Missed {
+                    outage,
+                    client,
+                    pairs: 1,
+                }),
+            }
+        }
     }
 
     fn lose(&mut self, lost: &[u32]) {

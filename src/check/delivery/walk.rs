@@ -17,6 +17,7 @@ use super::refusal::Refusal;
 use super::resets::{Covers, sent_until};
 use super::unread::{UnreadFacts, unread};
 use super::visit::{Holdings, Visit};
+use crate::check::bystanders::{Missed, Spared};
 use crate::check::dedupe::{self, Delivery, Handlers, Kind};
 use crate::check::timeline::{Place, Timeline};
 use crate::check::{DeliveryFacts, MAX_OFFENDERS, Offender, ResumeOutcome, Return, Wrong};
@@ -28,6 +29,8 @@ pub(super) struct Scene<'a> {
     pub(super) timeline: &'a Timeline,
     pub(super) catalogue: &'a Catalogue<'a>,
     pub(super) order: &'a Order<'a>,
+    /// Times in which some clients must not notice anything.
+    pub(super) spared: Vec<Spared>,
 }
 
 /// What all clients come to.
@@ -55,6 +58,8 @@ pub(super) struct Totals {
     pub(super) handlers: Option<Handlers>,
     pub(super) resumes: Vec<Vec<Option<ResumeOutcome>>>,
     pub(super) caught_up: Vec<Vec<Option<Elapsed>>>,
+    /// What clients missed of an outage that was not for them.
+    pub(super) missed: Vec<Missed>,
 }
 
 /// One client's state while its entries are read.
@@ -322,6 +327,7 @@ impl<'s, 'a> Walk<'s, 'a> {
             let deadline = self.presence.deadline(item.known);
             if self.due.contains(&x) && deadline.is_some_and(|d| receipt.at > d) {
                 self.late += 1;
+                self.miss(item.known);
                 self.offend(Wrong::Late, receipt);
             }
         }

@@ -13,6 +13,8 @@ pub(super) struct Absence {
     pub(super) at: Elapsed,
     /// When the lost session was opened, where it ended half-open and was really lost earlier.
     pub(super) half_open: Option<Elapsed>,
+    /// When the last sign of life came, where the lost session ended because there were no more.
+    pub(super) silent: Option<Elapsed>,
     /// herd itself ended the lost session: by its profile, or because the client started anew.
     pub(super) own: bool,
     /// The sessions that came of it: flapped ones, then the reconnect.
@@ -69,6 +71,7 @@ pub(super) fn absences_of(index: usize, client: &Client, flapped: &[bool]) -> Ve
             at,
             half_open: matches!(session.closed, Some((_, Cause::HalfOpen)))
                 .then_some(session.opened),
+            silent: session.silent_since,
             own: matches!(
                 session.closed,
                 Some((_, Cause::Unanswered | Cause::Refreshed))

@@ -20,6 +20,7 @@ const LONGEST_CONTROL: usize = 127;
 pub(super) struct Socket {
     stream: Wire,
     reset: bool,
+    signs: u64,
     tail: [u8; LONGEST_CONTROL],
 }
 
@@ -31,8 +32,14 @@ impl Socket {
         Self {
             stream,
             reset: false,
+            signs: 0,
             tail,
         }
+    }
+
+    /// How often something was read.
+    pub(super) fn signs(&self) -> u64 {
+        self.signs
     }
 
     /// Whether a write found the connection reset.
@@ -82,6 +89,7 @@ impl AsyncRead for Socket {
         let before = buf.filled().len();
         let result = ready!(Pin::new(&mut self.stream).poll_read(cx, buf));
         remember(&mut self.tail, &buf.filled()[before..]);
+        self.signs += u64::from(buf.filled().len() > before);
         Poll::Ready(result)
     }
 }

@@ -121,6 +121,7 @@ pub(super) fn verdict() -> Verdict {
         status: StatusFacts::default(),
         staleness: StalenessFacts::default(),
         dedupe: None,
+        bystanders: Vec::new(),
         offenders: vec![Offender {
             wrong: Wrong::Lost,
             client: ClientId(2),
