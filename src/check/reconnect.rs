@@ -21,8 +21,8 @@ use super::{Check, Finding, OutageFacts, Outcome, Return};
 use crate::backoff::Mix;
 use crate::history::{self, End, History, PolicySource, Quit, TriggerKind};
 pub(super) use facts::percentiles;
-use measure::Measured;
 pub(super) use measure::busiest;
+use measure::{Measured, Part};
 
 /// From how many clients of a wave on its peak is judged.
 const LEAST_PEAK: u32 = 20;
@@ -115,8 +115,8 @@ impl Case<'_> {
             let (history, timeline) = (self.history, self.timeline);
             let last = several::last(history, timeline, outage);
             let whole = several::whole(history, timeline, outage, waves);
-            let spread: Vec<&Measured> = judged.iter().copied().chain(&last).collect();
-            let peak: Vec<&Measured> = judged.iter().copied().chain(&whole).collect();
+            let spread: Vec<&Measured> = last.iter().chain(judged.iter().copied()).collect();
+            let peak: Vec<&Measured> = whole.iter().chain(judged.iter().copied()).collect();
             findings.push(self.spread(outage, &spread));
             findings.push(self.peak(outage, &peak));
         }
@@ -177,8 +177,9 @@ impl Case<'_> {
         let terms = &self.history.header.terms;
         let ruled = waves.iter().map(|w| (*w, self.wave_peak(w)));
         let worst = ruled.max_by(|(a, x), (b, y)| {
-            (x.outcome, a.share())
-                .partial_cmp(&(y.outcome, b.share()))
+            // A part says more than the whole.
+            (x.outcome, a.part != Part::Whole, a.share())
+                .partial_cmp(&(y.outcome, b.part != Part::Whole, b.share()))
                 .unwrap_or(std::cmp::Ordering::Equal)
         });
         let window = text(terms.peak_window);

@@ -338,10 +338,13 @@ fn every_scenario_of_the_repository_loads() {
     assert_eq!(
         names,
         [
+            "crash-loop",
             "default",
             "exponential-25",
             "external-server",
             "observe",
+            "rolling",
+            "slow-start",
             "stampede",
             "wait"
         ]

@@ -169,14 +169,16 @@ impl Writer {
             first: done.state.newest + 1,
             count: submission.data.len() as u64,
         };
-        let kept = |(id, data): (u64, &Box<str>)| {
-            (!self.faults.loses_publication(id)).then(|| data.clone())
-        };
+        let kept = |id: u64, data: &str| (!self.faults.loses_publication(id)).then(|| data.into());
         let record = Record {
             first: ids.first,
             key: submission.key.clone(),
             digest,
-            data: ids.iter().zip(&submission.data).map(kept).collect(),
+            data: ids
+                .iter()
+                .zip(&submission.data)
+                .map(|(id, data)| kept(id, data))
+                .collect(),
         };
         tables.insert(&record, done)?;
         if self.journal.is_some() {
