@@ -35,6 +35,8 @@ pub use relay::Blow;
 const PAIR: Duration = Duration::from_secs(5);
 /// How much of an error is told (bytes).
 const TEXT: usize = 200;
+/// When a SYN that nobody answers is sent again, after the first (seconds): RFC 6298's first second, doubled each time.
+const ASKED_AGAIN: [u64; 6] = [1, 3, 7, 15, 31, 63];
 
 /// Some of the clients; see [`chosen`].
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -151,7 +153,11 @@ impl Tunnels {
             let state = lock(&self.state);
             (state.meets(client), state.blows)
         };
-        self.past(meets, begun + limit).await?;
+        if meets == Dials::Unanswered {
+            self.ask_again(client, begun, limit).await?;
+        } else {
+            self.past(meets, begun + limit).await?;
+        }
         let reaching = self.network.reach(url, source, Some(begun), Some(limit));
         let server = reaching.await?;
         let pair = timeout(PAIR, self.pair()).await;
@@ -163,6 +169,24 @@ impl Tunnels {
         let met = self.enter(client, blows, far, server);
         self.past(met, begun + limit).await?;
         Ok(near)
+    }
+
+    /// A dial that gets no answer asks again, as systems do, until the network is back or its time is up.
+    async fn ask_again(
+        &self,
+        client: ClientId,
+        begun: Elapsed,
+        limit: Duration,
+    ) -> Result<(), AttemptOutcome> {
+        let again = ASKED_AGAIN.map(Duration::from_secs).into_iter();
+        for after in again.take_while(|after| *after < limit) {
+            sleep_until(self.clock.instant(begun + after)).await;
+            let meets = lock(&self.state).meets(client);
+            if meets != Dials::Unanswered {
+                return self.past(meets, begun + limit).await;
+            }
+        }
+        self.past(Dials::Unanswered, begun + limit).await
     }
 
     /// Waits where a dial gets no answer.

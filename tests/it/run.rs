@@ -9,6 +9,7 @@
 )]
 
 mod bad_input;
+mod cuts;
 mod dialects;
 mod ends;
 mod falls;

@@ -196,6 +196,23 @@ async fn a_dial_into_a_hole_has_no_answer_until_its_limit() {
     assert!(rig.tunnels.clock.now().duration() >= limit);
 }
 
+/// Real time, since systems ask again by it: after a second.
+#[tokio::test]
+async fn a_dial_into_a_hole_gets_through_once_it_asks_again() {
+    let rig = Rig::new().await;
+    rig.tunnels.befall(ALL, Blow::Vanish, Dials::Unanswered);
+    let limit = Duration::from_secs(30);
+    let reaching = rig.tunnels.reach(ClientId(1), &rig.url, None, limit);
+    let back = async {
+        let clear = Blow::Weather(Weather::Clear);
+        rig.tunnels.befall(ALL, clear, Dials::Through);
+    };
+    let (reached, ()) = tokio::join!(reaching, back);
+    assert!(reached.is_ok(), "{reached:?}");
+    let took = rig.tunnels.clock.now().duration();
+    assert!(took >= Duration::from_secs(1) && took < limit, "{took:?}");
+}
+
 /// A blow that fell after a dial began, and was over before it was done, has hit it.
 #[tokio::test]
 async fn a_blow_hits_dials_that_are_under_way() {

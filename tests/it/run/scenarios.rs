@@ -32,12 +32,13 @@ fn fails_the_spread(stage: &Stage, ended: Ended) {
 
 #[test]
 fn every_scenario_of_the_repository_ends_as_it_says() {
-    let all: [fn(); 5] = [
+    let all: [fn(); 6] = [
         a_stampede_fails_and_so_does_one_behind_a_slow_accept_loop,
         exponential_with_a_quarter_of_jitter_fails_its_spread_and_its_peak,
         the_default_and_a_supervised_server_pass,
         somebody_elses_restart_passes_published_to_and_observed,
         several_falls_and_a_slow_start_pass,
+        every_cut_and_clients_that_start_anew_pass,
     ];
     together(all);
 }
@@ -93,6 +94,28 @@ fn several_falls_and_a_slow_start_pass() {
         let (stage, ended) = unless_busy(|| {
             let stage = Stage::new();
             let ended = scenario(&stage, name, &["-c", "240"]).end();
+            (stage, ended)
+        });
+        ended.with(0).says(&["PASS"]);
+        stage.assert_empty();
+    }
+}
+
+fn every_cut_and_clients_that_start_anew_pass() {
+    let all = [
+        "cut-fin",
+        "cut-rst",
+        "cut-refuse",
+        "blackhole",
+        "region",
+        "slow-network",
+        "trickle",
+        "refresh",
+    ];
+    for name in all {
+        let (stage, ended) = unless_busy(|| {
+            let stage = Stage::new();
+            let ended = scenario(&stage, name, &["-c", "200"]).end();
             (stage, ended)
         });
         ended.with(0).says(&["PASS"]);

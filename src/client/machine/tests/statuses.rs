@@ -4,7 +4,9 @@
 use super::*;
 use crate::check::status::Statuses;
 use crate::history::build::Builder;
-use crate::history::{Attempt, AttemptOutcome, Cause, Client, ClientEvent, History, Status};
+use crate::history::{
+    Attempt, AttemptOutcome, Cause, Client, ClientEvent, History, Memory, Status,
+};
 
 /// The run's length; a tick is a microsecond.
 const TICKS: u64 = 400;
@@ -31,6 +33,10 @@ fn any_input() -> impl Strategy<Value = Input> {
         1 => proptest::option::of((0u32..9).prop_map(EventIx)).prop_map(|event| Input::Cursor { event }),
         1 => ticks(40).prop_map(|delay| Input::Retry { delay }),
         1 => ticks(40).prop_map(|delay| Input::RetryAfter { delay }),
+        1 => (0u64..30, any::<bool>()).prop_map(|(due, kept)| Input::Refresh {
+            due: Elapsed(due),
+            memory: if kept { Memory::Kept } else { Memory::Lost },
+        }),
         1 => Just(Input::Stopped { why: "204".into() }),
     ]
 }
@@ -68,6 +74,14 @@ impl Shell {
     /// Gives it an input, and holds the machine to at most one dial, and none while open.
     fn on(&mut self, now: Elapsed, input: &Input, policy: &Backoff) {
         let was_open = self.machine.is_open();
+        let input = match input {
+            // A tab is not opened again before it is closed.
+            Input::Refresh { due, memory } => Input::Refresh {
+                due: now + due.duration(),
+                memory: *memory,
+            },
+            other => other.clone(),
+        };
         let action = self.machine.on(now, input.clone(), policy);
         if !was_open && self.machine.is_open() {
             self.ended(now, AttemptOutcome::Opened);
