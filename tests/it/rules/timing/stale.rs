@@ -92,7 +92,7 @@ fn rule_7_staleness_by_herds_own_lag_is_unknown() {
             s.opened(due, due + lag, due + lag + 1, Some(1))
                 .got(due + lag + 2, 2);
         });
-        outcome(&limited(clients, 99.0, 15).end(60_000), Check::Staleness)
+        outcome(&limited(clients, 99.0, 15).end(100_000), Check::Staleness)
     };
     assert_eq!(
         (late(0), late(8_000), late(60_000)),
