@@ -115,7 +115,7 @@ async fn a_server_that_ignores_sigterm_is_killed_after_the_grace() {
     let grace = Duration::from_millis(80);
     server.restart(Restart {
         signal: StopSignal::Term,
-        grace: grace,
+        grace,
         down: DOWN,
     });
     let ServerEvent::Stopped(stop) = next(&mut events).await else {
