@@ -109,6 +109,8 @@ pub struct Machine {
     due: Elapsed,
     /// When the last event arrived.
     heard: Elapsed,
+    /// Whether a connection was ever open.
+    was_open: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -130,6 +132,7 @@ impl Machine {
             dropped: Elapsed::ZERO,
             due: Elapsed::ZERO,
             heard: Elapsed::ZERO,
+            was_open: false,
         }
     }
 
@@ -151,8 +154,7 @@ impl Machine {
         match self.state {
             State::Open { .. } => Status::Connected,
             State::Done => Status::GaveUp,
-            // A count of drops begins with the first connection that was lost.
-            State::Idle | State::Dialling if !self.retries.has_dropped() => Status::Connecting,
+            State::Idle | State::Dialling if !self.was_open => Status::Connecting,
             State::Dialling if now >= self.due => Status::Reconnecting,
             State::Idle | State::Dialling => Status::Disconnected,
         }
@@ -184,6 +186,7 @@ impl Machine {
             }
             (State::Dialling, Input::Opened) => {
                 (self.state, self.heard) = (State::Open { since: now }, now);
+                self.was_open = true;
                 if policy.reset == Reset::OnOpen {
                     self.retries.reset();
                 }

@@ -97,6 +97,16 @@ impl Relay {
         let (mut up_told, mut down_told) = (Told::No, Told::No);
         let mut until = None;
         loop {
+            // Before anything more is carried: what has befallen the tunnel comes first.
+            match blows.try_recv() {
+                Ok(blow) => {
+                    if let Some(last) = struck(blow, [&mut up, &mut down], clock.now()) {
+                        return last;
+                    }
+                }
+                Err(mpsc::error::TryRecvError::Disconnected) => return Last::Nothing,
+                Err(mpsc::error::TryRecvError::Empty) => {}
+            }
             let now = clock.now();
             let moved = match (
                 pass(client, server, &mut up, now),
@@ -128,16 +138,14 @@ impl Relay {
             let wake = wakes.into_iter().flatten().min();
             tokio::select! {
                 biased;
-                blow = blows.recv() => match blow {
-                    None => return Last::Nothing,
-                    Some(Blow::End(end)) => return Last::End(end),
-                    Some(Blow::Vanish) => return Last::Vanish,
-                    Some(Blow::Weather(weather)) => {
-                        let now = clock.now();
-                        up.set(now, weather);
-                        down.set(now, weather);
+                blow = blows.recv() => {
+                    let Some(blow) = blow else {
+                        return Last::Nothing;
+                    };
+                    if let Some(last) = struck(blow, [&mut up, &mut down], clock.now()) {
+                        return last;
                     }
-                },
+                }
                 () = ready(client, interest(&up, &down, now)) => {}
                 () = ready(server, interest(&down, &up, now)) => {}
                 () = wait(clock, wake) => {}
@@ -162,6 +170,18 @@ impl Relay {
                     *side = None;
                 }
             }
+        }
+    }
+}
+
+/// What a blow leaves to do; none where the tunnel goes on.
+fn struck(blow: Blow, flows: [&mut Flow; 2], now: Elapsed) -> Option<Last> {
+    match blow {
+        Blow::End(end) => Some(Last::End(end)),
+        Blow::Vanish => Some(Last::Vanish),
+        Blow::Weather(weather) => {
+            flows.into_iter().for_each(|flow| flow.set(now, weather));
+            None
         }
     }
 }
