@@ -46,6 +46,8 @@ pub(super) struct Flow {
     /// When the next piece may go, where they trickle.
     free: Elapsed,
     end: Option<(Elapsed, End)>,
+    /// Nobody takes anything any more: what comes is forgotten.
+    abandoned: bool,
 }
 
 impl Flow {
@@ -64,6 +66,9 @@ impl Flow {
 
     /// These bytes came.
     pub(super) fn push(&mut self, now: Elapsed, bytes: &[u8]) {
+        if self.abandoned {
+            return;
+        }
         self.held += bytes.len();
         let at = self.arrival(now);
         self.queue.push_back((at, bytes.to_vec()));
@@ -72,6 +77,17 @@ impl Flow {
     /// Its end came; nothing may come behind it.
     pub(super) fn close(&mut self, now: Elapsed, end: End) {
         self.end = Some((self.arrival(now), end));
+    }
+
+    /// Whom it goes to takes nothing any more.
+    pub(super) fn abandon(&mut self) {
+        self.queue.clear();
+        (self.held, self.gone, self.abandoned) = (0, 0, true);
+    }
+
+    /// Whether [`Flow::abandon`] was called.
+    pub(super) fn is_abandoned(&self) -> bool {
+        self.abandoned
     }
 
     /// What may be passed on now.

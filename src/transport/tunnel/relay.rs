@@ -108,13 +108,8 @@ impl Relay {
                 Err(mpsc::error::TryRecvError::Empty) => {}
             }
             let now = clock.now();
-            let moved = match (
-                pass(client, server, &mut up, now),
-                pass(server, client, &mut down, now),
-            ) {
-                (Ok(up), Ok(down)) => up || down,
-                _ => return Last::End(End::Rst),
-            };
+            let moved = pass((client, &down), server, &mut up, now)
+                | pass((server, &up), client, &mut down, now);
             let ends = [
                 tell(&up, server, &mut up_told, now),
                 tell(&down, client, &mut down_told, now),
@@ -186,8 +181,8 @@ fn struck(blow: Blow, flows: [&mut Flow; 2], now: Elapsed) -> Option<Last> {
     }
 }
 
-/// Moves what can be moved now; whether there may be more at once.
-fn pass(from: &TcpStream, to: &TcpStream, flow: &mut Flow, now: Elapsed) -> io::Result<bool> {
+/// Moves what can be moved now; whether there may be more at once. `back` is the other direction.
+fn pass((from, back): (&TcpStream, &Flow), to: &TcpStream, flow: &mut Flow, now: Elapsed) -> bool {
     for _ in 0..TURNS {
         let mut moved = false;
         loop {
@@ -198,14 +193,16 @@ fn pass(from: &TcpStream, to: &TcpStream, flow: &mut Flow, now: Elapsed) -> io::
             match to.try_write(piece) {
                 Ok(count) => flow.passed(now, count),
                 Err(e) if e.kind() == io::ErrorKind::WouldBlock => break,
-                // Whoever can't be written to has reset the connection.
-                Err(e) => return Err(e),
+                // Whoever can't be written to has reset the connection; what it sent before is still to be read.
+                Err(_) => flow.abandon(),
             }
             moved = true;
         }
         if flow.has_room() {
             let mut bytes = [0; READ];
             match from.try_read(&mut bytes) {
+                // The system tells a reset once, and writing heard of it.
+                Ok(0) if back.is_abandoned() => flow.close(now, End::Rst),
                 Ok(0) => flow.close(now, End::Fin),
                 Ok(count) => {
                     flow.push(now, &bytes[..count]);
@@ -216,10 +213,10 @@ fn pass(from: &TcpStream, to: &TcpStream, flow: &mut Flow, now: Elapsed) -> io::
             }
         }
         if !moved {
-            return Ok(false);
+            return false;
         }
     }
-    Ok(true)
+    true
 }
 
 /// Passes on a direction's end, once it is time.

@@ -120,6 +120,23 @@ async fn a_reset_comes_as_one_behind_what_was_sent_before_it() {
     until_open(&rig, 0).await;
 }
 
+/// A server that is being killed answers what the client still sends with a reset, while its last words are on their way.
+#[tokio::test]
+async fn a_failed_write_hides_nothing_that_the_other_side_sent_before() {
+    let rig = Rig::new().await;
+    let (mut near, mut server) = rig.both(1).await;
+    let late = Blow::Weather(Weather::Late(Duration::from_millis(300)));
+    rig.tunnels.befall(ALL, late, Dials::Through);
+    // The client's bytes arrive where nobody is any more, before the server's do with the client.
+    near.write_all(b"pong").await.unwrap();
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    server.write_all(b"last words").await.unwrap();
+    server.set_zero_linger().unwrap();
+    drop(server);
+    assert_eq!(rest(&mut near).await, (b"last words".to_vec(), End::Rst));
+    until_open(&rig, 0).await;
+}
+
 #[tokio::test]
 async fn who_does_not_read_makes_the_other_wait() {
     let rig = Rig::new().await;
