@@ -95,20 +95,29 @@ fn help_of_run_shows_every_option() {
       -h, --help             Print help (see more with '--help')
 
     Server under test:
-          --target <URL>          Where clients connect: ws:// or wss://HOST:PORT/PATH, http:// or
-                                  https:// for an event stream; {after} is the last id, {client} the
-                                  client's number, {env:NAME} and {file:PATH} keep secrets out [default:
-                                  herd's own server]
-          --server-cmd <CMD>      Command that starts the server, by sh -c; {port} is a free port, PORT
-                                  in its environment too
-          --ready <URL>           Ready once this http:// or https:// URL answers 2xx [default: a TCP
-                                  connect to the target]
-          --stop-signal <SIGNAL>  How the server is stopped [default: KILL for herd's own server, else
-                                  TERM] [possible values: TERM, KILL]
-          --grace <DURATION>      How long it may take after TERM [default: 10s]
-          --defect <NAME[=ARG]>   Plant a bug in herd's own server (may be repeated); see herd list
-                                  defects
-          --keep <COUNT>          How many events herd's own server keeps for replay
+          --target <URL>             Where clients connect: ws:// or wss://HOST:PORT/PATH, http:// or
+                                     https:// for an event stream; {after} is the last id, {client} the
+                                     client's number, {env:NAME} and {file:PATH} keep secrets out; again
+                                     for each further one [default: herd's own server]
+          --servers <COUNT>          How many servers herd runs, each with a {port} of its own [default:
+                                     1]
+          --pick <HOW>               How clients choose among several targets [default: round-robin]
+                                     [possible values: round-robin, random, sticky]
+          --server-cmd <CMD>         Command that starts the server, by sh -c; {port} is a free port,
+                                     PORT in its environment too
+          --ready <URL>              Ready once this http:// or https:// URL answers 2xx [default: a TCP
+                                     connect to the target]
+          --watch-pid <PID>          A process of this machine whose CPU, memory, threads and
+                                     descriptors are recorded, with all that it started, where herd
+                                     doesn't run the server
+          --stop-signal <SIGNAL>     How the server is stopped [default: KILL for herd's own server,
+                                     else TERM] [possible values: TERM, KILL]
+          --grace <DURATION>         How long it may take after TERM [default: 10s]
+          --defect <NAME[=ARG][@N]>  Plant a bug in herd's own server (may be repeated), @2 in the
+                                     second of several only; see herd list defects
+          --keep <COUNT>             How many events herd's own server keeps for replay
+          --slow-start <HOW TIME>    What handshakes of herd's own server meet at first after a restart:
+                                     "hang 2s", or "503 2s" with a Retry-After
 
     Restarts:
           --outages <COUNT>          How many restarts [default: 1]
@@ -118,6 +127,16 @@ fn help_of_run_shows_every_option() {
           --wait                     Wait until somebody restarts it; --target alone implies this
           --wait-limit <DURATION>    How long to wait for that [default: 10m]
           --quiet-period <DURATION>  A pause longer than this ends somebody's rollout [default: 10s]
+          --falls <COUNT>            How often the server falls in one restart: above 1 it is a crash
+                                     loop [default: 1]
+          --up <DURATION>            How long it is up between two falls [default: 3s]
+          --rolling                  Restart several targets one after another
+          --pause <DURATION>         From one's readiness to the next one's stop [default: 5s]
+          --cut <KIND>               Take the network away instead of restarting a server [possible
+                                     values: fin, rst, blackhole, refuse, latency, bandwidth]
+          --share <SHARE>            The share of the clients that a cut hits [default: 100%]
+          --refresh <SHARE>          The share of the clients that restart during the outage, as closed
+                                     tabs do, and keep their last id
 
     Events:
           --publish-url <URL>        Publish by one POST an event to this http:// or https:// URL
@@ -142,6 +161,8 @@ fn help_of_run_shows_every_option() {
                                  {col:NAME} in URL, headers and frames
           --source-ip <IP>       Local address to dial from (may be repeated)
           --ramp <DURATION>      The first connects are spread evenly over this [default: 2s]
+          --heartbeat <TIME>     From ping to ping / how long an answer may take, such as 25s/20s
+                                 [default: as the profile says]
 
     Access:
       -k, --insecure              Believe every server's certificate
@@ -166,6 +187,8 @@ fn help_of_run_shows_every_option() {
           --settle <DURATION>           How long an event may take [default: 30s]
           --reconnect-limit <DURATION>  How long a client may stay away [default: derived from the
                                         backoff]
+          --max-staleness <LIMIT>       How long a client's data may be stale, at p99 or "pN LIMIT"
+                                        [default: reported only]
 
     Output:
       -o, --output <DIR>   Directory of the results; one that isn't empty is refused [default:
@@ -338,15 +361,23 @@ fn every_scenario_of_the_repository_loads() {
     assert_eq!(
         names,
         [
+            "blackhole",
             "crash-loop",
+            "cut-fin",
+            "cut-refuse",
+            "cut-rst",
             "default",
             "exponential-25",
             "external-server",
             "observe",
+            "refresh",
+            "region",
             "rolling",
+            "slow-network",
             "slow-start",
             "stampede",
-            "wait"
+            "trickle",
+            "wait",
         ]
     );
 }

@@ -338,6 +338,7 @@ fn the_summary_has_the_shape_of_the_contract() {
             "declined",
             "health",
             "deaths",
+            "bystanders",
             "checks"
         ]
     );

@@ -15,7 +15,7 @@ use super::blinds;
 const CLIENTS: u32 = 200;
 
 /// Checks that no defect of a server can trip, and who can.
-const NOT_A_DEFECTS: [(Check, &str); 5] = [
+const NOT_A_DEFECTS: [(Check, &str); 6] = [
     (
         Check::ReconnectSpread,
         "the clients' policy decides it: see the stampedes below",
@@ -23,6 +23,10 @@ const NOT_A_DEFECTS: [(Check, &str); 5] = [
     (
         Check::Peak,
         "the clients' policy decides it: see the stampedes below",
+    ),
+    (
+        Check::Bystanders,
+        "only a cut for a part of the clients has any: the rules' tests trip it",
     ),
     (
         Check::Recovery,

@@ -4,6 +4,7 @@
 mod doubt;
 mod falls;
 mod opening;
+mod region;
 mod relapse;
 mod stale;
 

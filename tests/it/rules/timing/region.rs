@@ -1,0 +1,115 @@
+//! `bystanders`: a cut that is for some of the clients, and what the others must not notice.
+
+use herd::check::{Check, Outcome, judge};
+use herd::history::build::Builder;
+use herd::history::{ClientId, CutKind, Mark, OutageTerms, TriggerKind, chosen};
+
+use Outcome::{Fail, Pass, Unknown};
+
+use super::{DROP, READY, TRIGGER, back, found};
+
+const CLIENTS: u32 = 10;
+
+fn is_hit(k: u32) -> bool {
+    chosen(ClientId(k), CLIENTS, 0.3)
+}
+
+/// A cut for 3 of 10 clients, before anybody was dropped.
+fn region() -> Builder {
+    Builder::new(CLIENTS)
+        .terms(|t| {
+            t.outages = vec![OutageTerms {
+                cut: Some(CutKind::Rst),
+                share: 0.3,
+                ..OutageTerms::plain(TriggerKind::Cut)
+            }];
+        })
+        .outage(1, TRIGGER, READY)
+        .mark(30_000, Mark::Settled { outage: 1 })
+        .acked(1, 9_000)
+        .acked(2, 10_500)
+        .each(|_, s| {
+            s.open(100).got(9_001, 1);
+        })
+}
+
+fn returned(builder: Builder, dropped: impl Fn(u32) -> bool) -> Builder {
+    builder.each(|k, s| {
+        if dropped(k) {
+            s.dropped(DROP);
+            back(s, READY + 700 * u64::from(k));
+        } else {
+            s.got(10_502, 2);
+        }
+    })
+}
+
+#[test]
+fn a_cut_that_hits_whom_it_is_for_and_nobody_else_passes() {
+    let history = returned(region(), is_hit).end(60_000);
+    let finding = found(&history, Check::Bystanders);
+    assert_eq!(finding.outcome, Pass, "{finding:?}");
+    assert_eq!(finding.measured, "0 of 7 others dropped, 0 missed");
+    let facts = &judge(&history).bystanders[0];
+    assert_eq!((facts.chosen, facts.dropped, facts.others), (3, 3, 7));
+    // No restart was for everybody: what there was is judged.
+    assert_eq!(found(&history, Check::AllReconnected).outcome, Pass);
+}
+
+#[test]
+fn a_bystander_that_drops_fails_it_and_is_named() {
+    let spared = (1..=CLIENTS).find(|k| !is_hit(*k)).unwrap();
+    let history = returned(region(), |k| is_hit(k) || k == spared).end(60_000);
+    let finding = found(&history, Check::Bystanders);
+    assert_eq!(finding.outcome, Fail, "{finding:?}");
+    assert!(
+        finding.why.contains(&format!("client {spared}")),
+        "{finding:?}"
+    );
+}
+
+/// Later than the outage was over, it has nothing to do with it.
+#[test]
+fn what_happens_to_a_bystander_after_the_outage_is_not_its_doing() {
+    let spared = (1..=CLIENTS).find(|k| !is_hit(*k)).unwrap();
+    let history = returned(region(), is_hit).client(spared, |s| {
+        s.dropped(31_000);
+        s.resume(33_000, 2);
+    });
+    let finding = found(&history.end(60_000), Check::Bystanders);
+    assert_eq!(finding.outcome, Pass, "{finding:?}");
+}
+
+#[test]
+fn a_bystander_that_misses_an_event_fails_it() {
+    let spared = (1..=CLIENTS).find(|k| !is_hit(*k)).unwrap();
+    let history = region().each(|k, s| {
+        if is_hit(k) {
+            s.dropped(DROP);
+            back(s, READY + 700 * u64::from(k));
+        } else if k != spared {
+            s.got(10_502, 2);
+        }
+    });
+    let finding = found(&history.end(60_000), Check::Bystanders);
+    assert_eq!(finding.outcome, Fail, "{finding:?}");
+    assert!(finding.why.contains("missed events"), "{finding:?}");
+}
+
+#[test]
+fn a_cut_that_hits_too_few_or_nobody_is_unknown() {
+    let first = (1..=CLIENTS).find(|k| is_hit(*k)).unwrap();
+    for dropped in [first, 0] {
+        let history = returned(region(), |k| k == dropped).end(60_000);
+        let finding = found(&history, Check::Bystanders);
+        assert_eq!(finding.outcome, Unknown, "{finding:?}");
+        assert!(!finding.why.is_empty());
+    }
+}
+
+#[test]
+fn nobody_asks_where_a_cut_is_for_everybody() {
+    let history = super::spread(100, 9_000).end(60_000);
+    let findings = judge(&history).findings;
+    assert!(findings.iter().all(|f| f.check != Check::Bystanders));
+}
