@@ -247,7 +247,10 @@ fn outages(page: &mut Page, input: &Input<'_>) {
 
 fn course(outage: &OutageFacts) -> String {
     let mut parts = vec![line(&outage.trigger)];
-    if let Some(at) = outage.first_drop_ms.or(outage.trigger_ms) {
+    // Of a cut, herd knows when it began, and clients may find out later.
+    let cut = outage.trigger == TriggerKind::Cut.name();
+    let began = outage.trigger_ms.filter(|_| cut);
+    if let Some(at) = began.or(outage.first_drop_ms).or(outage.trigger_ms) {
         parts[0] += &format!(" at {}", ms(at));
         if let Some(ready) = outage.ready_ms {
             parts[0] += &format!(", ready {} later", ms(ready - at));

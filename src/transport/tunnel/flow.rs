@@ -139,16 +139,11 @@ impl Flow {
         self.end.filter(|_| self.queue.is_empty()).and_then(due)
     }
 
-    /// The weather changes. What waited for better weather may go once it is clear.
+    /// The weather changes for what comes from now on. What is under way arrives when it would have: all of it at once would
+    /// be a burst that no network makes.
     pub(super) fn set(&mut self, now: Elapsed, weather: Weather) {
         self.weather = weather;
         self.free = now;
-        if !matches!(weather, Weather::Late(_)) {
-            self.queue.iter_mut().for_each(|(at, _)| *at = now);
-            if let Some((at, _)) = &mut self.end {
-                *at = now;
-            }
-        }
     }
 
     /// When what comes now may go on: never before what came earlier.
@@ -189,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn late_bytes_come_late_in_order_and_all_at_once_when_it_clears_up() {
+    fn late_bytes_come_late_in_order_and_those_under_way_as_late_when_it_clears_up() {
         let mut flow = Flow::new(Weather::Late(Duration::from_millis(100)));
         flow.push(MS(0), b"one ");
         flow.push(MS(50), b"two ");
@@ -198,8 +193,10 @@ mod tests {
         assert_eq!(drain(&mut flow, MS(100)), b"one ");
         flow.close(MS(60), End::Fin);
         flow.set(MS(120), Weather::Clear);
-        assert_eq!(drain(&mut flow, MS(120)), b"two ");
-        assert_eq!(flow.over(MS(120)), Some(End::Fin));
+        assert_eq!(drain(&mut flow, MS(149)), b"");
+        assert_eq!(drain(&mut flow, MS(150)), b"two ");
+        assert_eq!(flow.over(MS(159)), None);
+        assert_eq!(flow.over(MS(160)), Some(End::Fin));
         assert!(!flow.has_room(), "nothing comes behind an end");
     }
 
@@ -262,7 +259,7 @@ mod tests {
                 came.extend(drain(&mut flow, now));
             }
             flow.set(now, Weather::Clear);
-            came.extend(drain(&mut flow, now));
+            came.extend(drain(&mut flow, now + Duration::from_millis(400)));
             prop_assert_eq!(came, sent);
             prop_assert_eq!(flow.due(), None);
         }
