@@ -2,7 +2,10 @@
 
 use herd::check::{Check, Outcome, judge};
 use herd::history::build::Builder;
-use herd::history::{ClientId, CutKind, Mark, OutageTerms, TriggerKind, chosen};
+use herd::history::{
+    Attempt, AttemptOutcome, Cause, ClientId, CutKind, Elapsed, Mark, OutageTerms, TriggerKind,
+    chosen,
+};
 
 use Outcome::{Fail, Pass, Unknown};
 
@@ -105,6 +108,57 @@ fn a_cut_that_hits_too_few_or_nobody_is_unknown() {
         assert_eq!(finding.outcome, Unknown, "{finding:?}");
         assert!(!finding.why.is_empty());
     }
+}
+
+#[test]
+fn where_nothing_was_cut_nobody_can_be_spared() {
+    let mut history = returned(region(), |_| false).end(60_000);
+    history.marks.retain(|(_, mark)| {
+        !matches!(
+            mark,
+            Mark::Trigger { .. } | Mark::Gone { .. } | Mark::Ready { .. }
+        )
+    });
+    let finding = found(&history, Check::Bystanders);
+    assert_eq!(finding.outcome, Unknown, "{finding:?}");
+    assert!(finding.why.contains("nothing was cut"), "{finding:?}");
+}
+
+/// A herd that is late may leave signs of life unread. Whom the server itself ended has that from the server.
+#[test]
+fn rule_7_while_herd_was_late_a_bystander_that_found_silence_proves_nothing() {
+    let spared = (1..=CLIENTS).find(|k| !is_hit(*k)).unwrap();
+    let dropped = |lag: u64, cause: Cause| {
+        let clients = region().each(|k, s| {
+            if is_hit(k) || k == spared {
+                let cause = if k == spared {
+                    cause.clone()
+                } else {
+                    Cause::Reset
+                };
+                s.closed(DROP, cause);
+                back(s, READY + 700 * u64::from(k));
+            } else {
+                s.got(10_502, 2);
+            }
+            if k == spared {
+                s.attempt(Attempt {
+                    attempt: 0,
+                    due: Elapsed::from_millis(40_000),
+                    dialled: Elapsed::from_millis(40_000 + lag),
+                    connected: None,
+                    ended: Elapsed::from_millis(40_000 + lag),
+                    outcome: AttemptOutcome::Aborted,
+                    resumed_from: None,
+                    target: 0,
+                });
+            }
+        });
+        found(&clients.end(60_000), Check::Bystanders).outcome
+    };
+    assert_eq!(dropped(2_000, Cause::Heartbeat), Unknown);
+    assert_eq!(dropped(2_000, Cause::Reset), Fail);
+    assert_eq!(dropped(0, Cause::Heartbeat), Fail);
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use herd::check::{Check, Outcome, judge};
 use herd::history::build::{self, Builder};
-use herd::history::{Elapsed, History, Mark, TriggerKind};
+use herd::history::{Cause, CutKind, Elapsed, History, Mark, TriggerKind};
 
 use Outcome::{Fail, Pass};
 
@@ -128,4 +128,31 @@ fn a_policy_that_cannot_be_decides_nothing_and_brings_nothing_down() {
         let finding = found(&history, Check::ReconnectSpread);
         assert_eq!(finding.outcome, Outcome::Unknown, "{finding:?}");
     }
+}
+
+/// A profile has a limit of silence of its own, which may be far longer than the cut: whoever finds out late lost the
+/// connection in the cut. A server that ends connections then does so by itself.
+#[test]
+fn rule_3_a_cut_that_is_noticed_late_is_no_relapse() {
+    let noticed = |last_sign: Option<u64>| {
+        let clients = Builder::new(50)
+            .terms(|t| {
+                t.outages[0].trigger = TriggerKind::Cut;
+                t.outages[0].cut = Some(CutKind::Blackhole);
+            })
+            .outage(1, TRIGGER, READY)
+            .each(|k, s| {
+                let at = READY + 45_000 + 20 * u64::from(k);
+                s.open(1);
+                match last_sign {
+                    Some(sign) => s.silent(sign).closed(at, Cause::Heartbeat),
+                    None => s.closed(at, Cause::Reset),
+                };
+                s.open(at + 200 * u64::from(k));
+            });
+        outcome(&clients.end(120_000), Check::Relapse)
+    };
+    assert_eq!(noticed(Some(TRIGGER - 20)), Pass);
+    assert_eq!(noticed(Some(READY + 20_000)), Fail, "silent long after it");
+    assert_eq!(noticed(None), Fail);
 }
