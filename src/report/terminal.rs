@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 
 use crate::check::words::no_restart;
 use crate::check::{Finding, OutageFacts, Outcome, opening};
-use crate::history::{End, Fate, History, Publication};
+use crate::history::{End, Fate, History, Publication, TriggerKind};
 
 use super::escape::{safe, width};
 use super::{Input, Summary};
