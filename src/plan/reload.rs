@@ -49,7 +49,8 @@ impl Plan {
             let named =
                 |names: &[&str], name: &str| names.iter().any(|own| name.eq_ignore_ascii_case(own));
             dial.headers.retain(|(name, _)| {
-                !named(&OF_THE_DIAL, name) && !(elsewhere && named(&OF_THE_SERVER, name))
+                let elsewheres = elsewhere && named(&OF_THE_SERVER, name);
+                !named(&OF_THE_DIAL, name) && !elsewheres
             });
             Call {
                 url: url.clone(),

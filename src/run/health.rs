@@ -162,10 +162,11 @@ mod tests {
             .args(["-c", "sleep 20 & exec 7</dev/null; wait"])
             .spawn()
             .unwrap();
-        let deadline = std::time::Instant::now() + Duration::from_secs(10);
+        let clock = crate::clock::Clock::start();
+        let deadline = clock.now() + Duration::from_secs(10);
         let health = loop {
             let health = of_tree(&processes(), child.id());
-            if health.is_some_and(|h| h.threads == 2) || std::time::Instant::now() > deadline {
+            if health.is_some_and(|h| h.threads == 2) || clock.now() > deadline {
                 break health.unwrap();
             }
             std::thread::yield_now();

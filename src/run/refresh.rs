@@ -15,7 +15,7 @@ use crate::clock::Clock;
 use crate::history::{ClientId, Elapsed, Memory};
 
 /// Sets these draws apart from the delays' of the same seed.
-const APART: u64 = 0x7265_6672_6573_68;
+const APART: u64 = 0x0072_6566_7265_7368;
 /// Within what time they start anew where the outage has no length of its own.
 const NO_LENGTH: Duration = Duration::from_secs(1);
 

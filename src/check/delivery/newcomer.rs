@@ -23,13 +23,12 @@ pub(super) struct Newcomer {
 pub(super) fn since(client: &Client, index: usize) -> Option<Elapsed> {
     let before = client.sessions.get(index.checked_sub(1)?)?;
     let dialled = client.sessions.get(index)?.dialled;
-    let lost = client
+    let mut lost = client
         .refreshed
         .iter()
         .filter(|(_, m)| *m == Memory::Lost)
         .map(|(at, _)| *at);
-    lost.filter(|at| before.opened <= *at && *at <= dialled)
-        .next_back()
+    lost.rfind(|at| before.opened <= *at && *at <= dialled)
 }
 
 /// Whether a client begins as a new one in this session, whatever it was before.
