@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::facts::count_clients;
 use crate::check::timeline::{self, OutageSpan, WaveSpan};
 use crate::check::{Return, Timeline};
-use crate::history::{Attempt, AttemptOutcome, Elapsed, History};
+use crate::history::{Attempt, AttemptOutcome, CutKind, Elapsed, History};
 
 /// What was measured of one wave.
 #[derive(Debug, Clone)]
@@ -28,6 +28,17 @@ pub(super) struct Measured {
     pub(super) down: Duration,
     /// How many dials of one client may fall into a peak's window because it was dropped so often, at least 1.
     pub(super) at_once: u32,
+    /// Whose doing it is when connections open.
+    opens: Opens,
+}
+
+/// Whose doing the instants are at which connections open.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Opens {
+    /// The server's.
+    Server,
+    /// herd's own slow network's: what was dialled in it opens when it clears up, all together.
+    Network,
 }
 
 /// A part of an outage that is judged by itself.
@@ -86,6 +97,10 @@ impl Measured {
         let drops = rows.iter().map(|r| r.dropped).collect();
         Self {
             down: down(history, &rows, drops, wave.ready),
+            opens: match history.header.terms.outage(outage.outage).cut {
+                Some(CutKind::Latency | CutKind::Bandwidth) => Opens::Network,
+                _ => Opens::Server,
+            },
             ..Self::of(history, &rows, Part::Wave(wave.wave, wave.fall), window)
         }
     }
@@ -100,6 +115,7 @@ impl Measured {
             part,
             clients: count_clients(rows.iter()),
             at_once: 1,
+            opens: Opens::Server,
             back: reconnects.len() as u32,
             pending: rows.iter().any(|r| {
                 let quit =
@@ -116,9 +132,13 @@ impl Measured {
         }
     }
 
-    /// The smaller of the two spans that must reach the limit.
+    /// The smaller of the two spans that must reach the limit; only that of the dials where the other is not the server's
+    /// doing.
     pub(super) fn narrowest(&self) -> Duration {
-        self.span.dialled.min(self.span.reached)
+        match self.opens {
+            Opens::Server => self.span.dialled.min(self.span.reached),
+            Opens::Network => self.span.dialled,
+        }
     }
 
     /// The larger of the two peaks as a share of the wave's clients.

@@ -167,3 +167,33 @@ fn nobody_asks_where_a_cut_is_for_everybody() {
     let findings = judge(&history).findings;
     assert!(findings.iter().all(|f| f.check != Check::Bystanders));
 }
+
+/// What was dialled in herd's own slow network opens together when it clears up: that is no stampede. One in the dials is.
+#[test]
+fn rule_2_in_a_slow_network_the_spread_is_that_of_the_dials() {
+    let slow = |cut: CutKind, step: u64| {
+        let history = super::run(100)
+            .terms(|t| {
+                t.outages = vec![OutageTerms {
+                    cut: Some(cut),
+                    ..OutageTerms::plain(TriggerKind::Cut)
+                }];
+            })
+            .each(move |k, s| {
+                let dialled = TRIGGER + 100 + u64::from(k) * step;
+                let opened = (dialled + 3_000).max(17_000 + 20 * u64::from(k));
+                s.opened(dialled, dialled, opened, Some(1));
+                s.got(opened + 2, 2);
+            });
+        found(&history.end(60_000), Check::ReconnectSpread).outcome
+    };
+    for cut in [CutKind::Latency, CutKind::Bandwidth] {
+        assert_eq!(slow(cut, 60), Pass, "{cut:?}");
+        assert_eq!(slow(cut, 2), Fail, "{cut:?}");
+    }
+    assert_eq!(
+        slow(CutKind::Rst, 60),
+        Fail,
+        "a server that holds them back"
+    );
+}
