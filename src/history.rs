@@ -7,6 +7,7 @@
 
 pub mod build;
 mod client;
+mod event;
 pub mod file;
 pub mod header;
 pub mod record;
@@ -18,9 +19,8 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-pub use client::{
-    Attempt, AttemptOutcome, Cause, Client, ClientEvent, Quit, Reload, Session, Trace,
-};
+pub use client::{Attempt, AttemptOutcome, Cause, Client, Reload, Session, Trace};
+pub use event::{ClientEvent, Quit};
 pub use header::{
     CutKind, DeliveryMode, Duplicates, Header, IdKind, Memory, OutageTerms, PolicySource,
     Remembers, Shard, Source, Terms, TriggerKind, chosen,

@@ -1,6 +1,7 @@
 //! Scenario, seed and shard resolved: when, from where and with what words each client dials. Computed on demand, never
 //! stored per client, and the same in every shard. It knows no socket, no clock and no outcome.
 
+mod address;
 mod auth;
 mod columns;
 mod reload;
@@ -10,14 +11,15 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 use std::time::Duration;
 
-use url::{Host, Url};
+use url::Url;
 use xxhash_rust::xxh3::xxh3_64;
 
+use self::address::{header, is_loopback, parse_url};
 use self::auth::{AUTHORIZATION, Auth};
 use self::columns::Columns;
 use crate::error::Error;
 use crate::history::{ClientId, Shard};
-use crate::profile::{Pointers, Profile, Transport};
+use crate::profile::{Pointers, Profile};
 use crate::scenario::{Pick, Scenario, columns, resumes, templates};
 use crate::template::{Place, Template, Values};
 
@@ -26,17 +28,6 @@ pub const CLIENTS_PER_ADDRESS: u32 = 10_000;
 
 /// What offers subprotocols.
 const SUBPROTOCOL: &str = "Sec-WebSocket-Protocol";
-
-/// Headers that the handshake writes itself.
-const OWN_HEADERS: [&str; 7] = [
-    "connection",
-    "upgrade",
-    "content-length",
-    "transfer-encoding",
-    "sec-websocket-key",
-    "sec-websocket-version",
-    "sec-websocket-extensions",
-];
 
 /// What every client will do.
 #[derive(Debug, Clone)]
@@ -368,58 +359,6 @@ fn own_columns(scenario: &Scenario, profile: &Profile) -> Result<Columns, Error>
     wanted.sort_unstable();
     wanted.dedup();
     Columns::read(file, &wanted, scenario.clients)
-}
-
-fn parse_url(text: &str, transport: Transport) -> Result<Url, String> {
-    let example = match transport {
-        Transport::Ws => "ws://127.0.0.1:8080/live",
-        Transport::Sse => "http://127.0.0.1:8080/events",
-    };
-    // The expanded URL may hold a secret: messages name what is wrong, not the text.
-    let mut url = Url::parse(text)
-        .map_err(|e| format!("the target is no URL ({e}); write it like {example}"))?;
-    let fits = match transport {
-        Transport::Ws => ["ws", "wss"],
-        Transport::Sse => ["http", "https"],
-    };
-    if !fits.contains(&url.scheme()) {
-        return Err(format!(
-            "the target's scheme {:?} is not the profile's; write it like {example}",
-            url.scheme()
-        ));
-    }
-    url.set_fragment(None);
-    Ok(url)
-}
-
-fn is_loopback(url: &Url) -> bool {
-    match url.host() {
-        Some(Host::Ipv4(ip)) => ip.is_loopback(),
-        Some(Host::Domain(name)) => name.eq_ignore_ascii_case("localhost"),
-        _ => false,
-    }
-}
-
-fn header(line: &str, names: &[&str]) -> Result<(String, Template), Error> {
-    let token = |name: &str| {
-        !name.is_empty()
-            && name
-                .bytes()
-                .all(|b| b.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&b))
-    };
-    match line.split_once(':') {
-        Some((name, _)) if OWN_HEADERS.contains(&name.to_ascii_lowercase().as_str()) => {
-            Err(Error::Usage(format!(
-                "the header {name} is written by the handshake itself; remove it"
-            )))
-        }
-        Some((name, value)) if token(name) => {
-            Ok((name.into(), Template::compile(value.trim(), names)?))
-        }
-        _ => Err(Error::Usage(
-            "a header is not of the form `Name: value`; write it so".into(),
-        )),
-    }
 }
 
 #[cfg(test)]

@@ -447,7 +447,7 @@ fn a_flag_is_named_where_it_contradicts() {
         lay(
             &mut draft.outage.all[0].trigger,
             "--wait",
-            Some(TriggerKind::Wait),
+            Some(crate::history::TriggerKind::Wait),
         );
     };
     let observe = |draft: &mut Draft| lay(&mut draft.publish.observe, "--observe", Some(true));
