@@ -9,6 +9,7 @@ mod conductor;
 mod health;
 pub mod network;
 mod note;
+mod outage;
 mod phases;
 pub(crate) mod prepare;
 mod progress;

@@ -7,6 +7,7 @@
 mod command;
 pub mod cut;
 mod falls;
+mod pull;
 mod watcher;
 
 use std::future::poll_fn;
@@ -14,18 +15,17 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
-use tokio::sync::{mpsc, watch};
+use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
 use crate::clock::Clock;
 use crate::error::Error;
 use crate::history::{Elapsed, Mark};
-use crate::target::guarded::Place;
-use crate::target::probe::Probe;
-use crate::target::{Escalation, Restart, ServerEvent, Supervised};
+use crate::target::{Escalation, ServerEvent, Supervised};
 use crate::transport::tunnel::Tunnels;
 use cut::Severance;
 use falls::{Agenda, Left};
+pub use pull::{By, Pull, Remote};
 use watcher::Watcher;
 
 /// What a trigger tells.
@@ -65,77 +65,6 @@ pub enum Step {
     Over,
     /// herd's own tools failed, such as the restart command (exit 4).
     Broken(Error),
-}
-
-/// What is not herd's: how to see that it was restarted.
-#[derive(Debug, Clone)]
-pub struct Remote {
-    /// Whether each target answers; at least one.
-    pub probes: Vec<Probe>,
-    /// How long it may take to be ready after it was gone.
-    pub ready_limit: Duration,
-    /// When most of the clients were found dropped in this outage; the caller sets it, and sets it back to none before
-    /// the next [`Trigger::pull`].
-    pub mostly_dropped: watch::Receiver<Option<Elapsed>>,
-}
-
-/// How an outage is to be caused.
-#[derive(Debug, Clone)]
-pub enum Pull {
-    /// herd stops and starts the servers that it supervises, all at once.
-    Restart(Restart),
-    /// The same several times: a crash loop.
-    Crashes {
-        /// Each time.
-        restart: Restart,
-        /// How many times, at least 1.
-        falls: u32,
-        /// For how long they are up in between.
-        up: Duration,
-    },
-    /// herd restarts the servers that it supervises one after another.
-    Rolling {
-        /// Each.
-        restart: Restart,
-        /// From one's readiness to the next one's stop.
-        pause: Duration,
-    },
-    /// A command restarts each target, one after another.
-    RollingBy {
-        /// The line for one; `{target}` in it, and `TARGET` in its environment, is the target's number, from 1.
-        line: String,
-        /// How long each may take.
-        limit: Duration,
-        /// Where its output goes.
-        place: Place,
-        /// From one's readiness to the next one's command.
-        pause: Duration,
-    },
-    /// A command, or somebody, restarts the target.
-    Others(By),
-    /// The network is taken away and given back.
-    Cut(Severance),
-}
-
-/// Who restarts a target that is not herd's.
-#[derive(Debug, Clone)]
-pub enum By {
-    /// A command line, by `sh -c`.
-    Command {
-        /// The line, templates expanded.
-        line: String,
-        /// What it finds in its environment besides herd's own.
-        env: Vec<(String, String)>,
-        /// How long it may take.
-        limit: Duration,
-        /// Where its output goes.
-        place: Place,
-    },
-    /// Somebody, within a limit.
-    Others {
-        /// The limit.
-        limit: Duration,
-    },
 }
 
 /// A way to have outages.

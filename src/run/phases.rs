@@ -5,8 +5,9 @@
 
 use std::time::Duration;
 
-use super::conductor::{Conductor, Outage, Stopped};
+use super::conductor::{Conductor, Stopped};
 use super::note;
+use super::outage::Outage;
 use super::progress::Phase;
 use super::start;
 use super::watch::{self, Patience};
