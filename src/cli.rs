@@ -6,6 +6,7 @@
 //! `cli/profile.rs` the trial of a profile.
 
 mod access;
+mod again;
 mod help;
 mod list;
 mod probe;

@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use clap::{ArgMatches, Args};
 
 use super::access::AccessArgs;
-use super::run::{ConnectArgs, PublishArgs, TargetArgs, line};
+use super::again::line;
+use super::run::{ConnectArgs, PublishArgs, TargetArgs};
 use crate::error::Error;
 use crate::probe::{Probe, Profiles};
 use crate::scenario::Draft;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::{ArgMatches, Args};
 
-use super::run::line;
+use super::again::line;
 use super::{Talk, TalkArgs, named};
 use crate::backoff::{Mix, Window};
 use crate::error::Error;
