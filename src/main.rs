@@ -2,7 +2,9 @@
 
 use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
+use std::pin::pin;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use herd::check::{self, Outcome};
 use herd::cli::{self, Colour, Command, Rendering, Stdout, Talk};
@@ -114,6 +116,10 @@ fn simulate_command(simulate: &cli::Simulate) -> Result<Exit, Error> {
     }
 }
 
+/// Signals closer together than this are one request: timeout(1), a shell and npm each send one to the process and another
+/// to its group.
+const ONE_REQUEST: Duration = Duration::from_millis(100);
+
 /// The first SIGINT or SIGTERM asks the run to stop, the second one ends the process at once.
 fn signals() -> Result<watch::Receiver<Option<Signal>>, Error> {
     let broken = |e: io::Error| Error::Broken(format!("can't listen for signals: {e}; try again"));
@@ -142,6 +148,15 @@ fn signals() -> Result<watch::Receiver<Option<Signal>>, Error> {
                     end_at_once(got);
                 }
                 tell.send_replace(Some(got));
+                let mut over = pin!(tokio::time::sleep(ONE_REQUEST));
+                loop {
+                    tokio::select! {
+                        biased;
+                        () = &mut over => break,
+                        _ = interrupt.recv() => {}
+                        _ = term.recv() => {}
+                    }
+                }
             }
         });
     });

@@ -151,6 +151,19 @@ impl Then {
 }
 
 impl Trigger {
+    /// Whether herd itself stops and starts servers.
+    #[must_use]
+    pub fn stops(&self) -> bool {
+        matches!(
+            self,
+            Self::Child { .. }
+                | Self::Rolling {
+                    means: Means::Child { .. },
+                    ..
+                }
+        )
+    }
+
     /// Which kind it is.
     #[must_use]
     pub fn kind(&self) -> TriggerKind {

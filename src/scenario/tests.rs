@@ -501,4 +501,40 @@ fn a_flag_without_effect_is_refused_and_a_key_is_not() {
         Duration::from_secs(2)
     );
     assert!(load(&format!("{remote}grace = \"3s\"\n[outage]\ndown = \"2s\"")).is_ok());
+
+    // Flags lie over every outage: one that has a use for them is enough.
+    const THREE: Option<Time> = Some(Time(Duration::from_secs(3)));
+    let pause = |draft: &mut Draft| draft.outage.lay("--pause", THREE, |o| &mut o.pause);
+    let up = |draft: &mut Draft| draft.outage.lay("--up", THREE, |o| &mut o.up);
+    let limit = |draft: &mut Draft| {
+        draft
+            .outage
+            .lay("--wait-limit", THREE, |o| &mut o.wait_limit)
+    };
+    let grace = |draft: &mut Draft| lay(&mut draft.target.grace, "--grace", THREE);
+    let pick = |draft: &mut Draft| lay(&mut draft.target.pick, "--pick", Some(Pick::Sticky));
+    let stop = "stop-signal = \"TERM\"\n";
+    let said = [
+        with("", pause),
+        with("", up),
+        with("", limit),
+        with("[outage]\ncut = \"rst\"", grace),
+        with("", pick),
+    ];
+    insta::assert_snapshot!(said.map(Result::unwrap_err).join("\n"), @"
+    --pause: nothing is restarted one after another here (--rolling does); leave it out
+    --up: nothing falls more than once here (--falls); leave it out
+    --wait-limit: herd doesn't wait for somebody else's restart here; leave it out
+    --grace: herd doesn't stop this server, it isn't herd's child; leave it out
+    --pick: there is only one target to go to; leave it out
+    ");
+    let two = format!("[target]\nservers = 2\n{stop}[[outage]]\ncut = \"rst\"\n[[outage]]\n");
+    for (rest, flags) in [
+        ("trigger = \"rolling\"", pause as fn(&mut Draft)),
+        ("falls = 2", up),
+        ("", grace),
+        ("", pick),
+    ] {
+        with(&format!("{two}{rest}"), flags).unwrap();
+    }
 }

@@ -87,8 +87,9 @@ impl Page {
         self.line(&[]);
     }
 
-    /// A label in the margin and text beside it, wrapped and indented.
+    /// A label in the margin and text beside it, wrapped and indented; a label as wide as the margin makes it wider.
     pub(super) fn entry(&mut self, label: Span<'_>, indent: usize, text: Span<'_>) {
+        let indent = indent.max(width(label.1) + "  ".len() + " ".len());
         for (n, line) in wrap(text.1, COLUMNS - indent).iter().enumerate() {
             let label = if n == 0 { label } else { (Tone::Plain, "") };
             let margin = format!("{:<indent$}", format!("  {}", label.1));

@@ -32,7 +32,40 @@ impl Draft {
             )));
         }
         implied.dedup();
+        self.used(&outages, targets)?;
         Ok(outages)
+    }
+
+    /// Refuses flags that none of the outages has a use for: they lie over all of them.
+    fn used(&self, outages: &[Outage], targets: u16) -> Result<(), Error> {
+        let none = |uses: fn(&Outage) -> bool| !outages.iter().any(uses);
+        let Some(draft) = self.outage.all.first() else {
+            return Ok(());
+        };
+        if none(|outage| outage.trigger.stops()) {
+            let why = "herd doesn't stop this server, it isn't herd's child";
+            self.idle(&self.target.stop_signal, why)?;
+            self.idle(&self.target.grace, why)?;
+            if none(|outage| outage.trigger.kind() == TriggerKind::Cut) {
+                self.idle(&draft.down, why)?;
+            }
+        }
+        if none(|outage| outage.trigger.kind() == TriggerKind::Wait) {
+            let why = "herd doesn't wait for somebody else's restart here";
+            self.idle(&draft.wait_limit, why)?;
+            self.idle(&draft.quiet_period, why)?;
+        }
+        if none(|outage| outage.trigger.kind() == TriggerKind::Rolling) {
+            let why = "nothing is restarted one after another here (--rolling does)";
+            self.idle(&draft.pause, why)?;
+        }
+        if none(|outage| outage.falls > 1) {
+            self.idle(&draft.up, "nothing falls more than once here (--falls)")?;
+        }
+        if targets < 2 {
+            self.idle(&self.target.pick, "there is only one target to go to")?;
+        }
+        Ok(())
     }
 
     fn outage(
@@ -77,7 +110,13 @@ impl Draft {
                 "a restart is for everybody; only a cut (outage.cut) takes a share of the clients";
             return Err(self.refuse(origin, what));
         }
-        self.somebody(value.0, origin, clients)
+        let share = self.somebody(value.0, origin, clients)?;
+        if share < 1.0 && (1..=clients).all(|k| chosen(ClientId(k), clients, share)) {
+            let what =
+                format!("that is all of {clients} clients; use a smaller share, or leave it out");
+            return Err(self.refuse(origin, &what));
+        }
+        Ok(share)
     }
 
     fn somebody(&self, share: f64, origin: &Origin, clients: u32) -> Result<f64, Error> {
@@ -115,22 +154,6 @@ impl Draft {
         implied: &mut Vec<String>,
     ) -> Result<Trigger, Error> {
         let kind = self.trigger_kind(draft, owner, implied)?;
-        let target = &self.target;
-        let stops =
-            kind == TriggerKind::Child || kind == TriggerKind::Rolling && draft.command.is_none();
-        if !stops {
-            let why = "herd doesn't stop this server, it isn't herd's child";
-            self.idle(&target.stop_signal, why)?;
-            self.idle(&target.grace, why)?;
-            if kind != TriggerKind::Cut {
-                self.idle(&draft.down, why)?;
-            }
-        }
-        if kind != TriggerKind::Wait {
-            let why = "herd doesn't wait for somebody else's restart here";
-            self.idle(&draft.wait_limit, why)?;
-            self.idle(&draft.quiet_period, why)?;
-        }
         let limit = || self.positive(&draft.command_limit, Duration::from_secs(120));
         let command = || match &draft.command {
             Some(command) => self.command(command).map(str::to_owned),
@@ -245,7 +268,12 @@ impl Draft {
                 let why = "one restart has one cause; leave one out";
                 return Err(self.contradiction(&command.origin, &kind.origin, why));
             }
-            (Some(kind), _) => kind.value,
+            (Some(kind), _) => {
+                if kind.value == TriggerKind::Cut && draft.cut.is_none() {
+                    implied.push("no outage.cut: connections are reset (rst)".into());
+                }
+                kind.value
+            }
             (None, Some(_)) => TriggerKind::Command,
             (None, None) if draft.cut.is_some() => TriggerKind::Cut,
             (None, None) if owner == Owner::Remote => {

@@ -105,6 +105,7 @@ fn what_cannot_be_is_refused_with_its_line() {
         "[outage]\ncut = \"rst\"\nshare = \"130%\"",
         "[outage]\ncut = \"rst\"\nshare = 0",
         "clients = 10\n[outage]\ncut = \"rst\"\nshare = \"1%\"",
+        "clients = 40\n[outage]\ncut = \"rst\"\nshare = \"99%\"",
         "[outage]\nshare = \"30%\"",
         "[outage]\ncut = \"rst\"\ntrigger = \"child\"",
         "[target]\nurl = \"ws://h\"\n[outage]\ncut = \"rst\"\ncommand = \"r\"",
@@ -138,6 +139,7 @@ fn what_cannot_be_is_refused_with_its_line() {
     deploy.toml:3: outage.share: "130%" is not a share; write "0%" to "100%", or 0 to 1 such as 0.75
     deploy.toml:3: outage.share: that is none of 1000 clients; use a larger share
     deploy.toml:4: outage.share: that is none of 10 clients; use a larger share
+    deploy.toml:4: outage.share: that is all of 40 clients; use a smaller share, or leave it out
     deploy.toml:2: outage.share: a restart is for everybody; only a cut (outage.cut) takes a share of the clients
     deploy.toml:2: outage.cut: contradicts outage.trigger (deploy.toml:3): one outage has one cause; leave one out, or write another [[outage]]
     deploy.toml:4: outage.cut: contradicts outage.command (deploy.toml:5): one outage has one cause; leave one out, or write another [[outage]]

@@ -14,17 +14,28 @@ fn steady(stage: &Stage, args: &[&str]) -> Running {
 #[test]
 fn an_interrupted_run_keeps_its_files_and_says_that_it_was_cut() {
     type Send = fn(&Running);
-    let ways: [(Send, i32, &str); 4] = [
+    let ways: [(Send, i32, &str); 5] = [
         (|run| run.signal(Signal::INT), 130, "INTERRUPTED"),
         (|run| run.signal_group(Signal::INT), 130, "INTERRUPTED"),
         (|run| run.signal(Signal::TERM), 143, "TERMINATED"),
         (|run| run.signal_group(Signal::TERM), 143, "TERMINATED"),
+        // As timeout(1) does it.
+        (
+            |run| {
+                run.signal(Signal::TERM);
+                run.signal_group(Signal::TERM);
+            },
+            143,
+            "TERMINATED",
+        ),
     ];
     let stages = ways.map(|way| (way, Stage::new()));
     let runs: Vec<_> = stages.iter().map(|(_, stage)| steady(stage, &[])).collect();
     for (((send, code, word), stage), run) in stages.iter().zip(runs) {
         send(&run);
-        run.end().with(*code).says(&[word, "stopped early"]);
+        run.end()
+            .with(*code)
+            .says(&[&format!("{word} "), "stopped early"]);
         stage.assert_empty();
         let summary = stage.summary();
         assert_eq!(summary["truncated"], true);
@@ -59,7 +70,8 @@ fn a_second_ctrl_c_ends_at_once() {
     let server = Pid::from_raw(server.unwrap().0).unwrap();
     kill_process(server, Signal::STOP).unwrap();
     run.signal(Signal::INT);
-    std::thread::sleep(std::time::Duration::from_millis(200));
+    // Real time: signals that come together are one request.
+    std::thread::sleep(std::time::Duration::from_millis(500));
     let asked = herd::clock::Clock::start();
     run.signal(Signal::INT);
     run.end().with(130);
