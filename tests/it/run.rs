@@ -15,6 +15,7 @@ mod ends;
 mod falls;
 mod inside_tls;
 mod nothing;
+mod others;
 mod passing;
 mod peers;
 mod policies;
