@@ -20,6 +20,7 @@ mod passing;
 mod peers;
 mod policies;
 mod refresh;
+mod rollouts;
 mod scenarios;
 mod secrets;
 mod shards;
