@@ -84,6 +84,7 @@ pub fn run(
 ) -> Result<Ended, Error> {
     let network = network::load(scenario)?;
     prepare::descriptors(scenario)?;
+    prepare::watched(scenario)?;
     let started = prepare::wall_clock();
     let header = prepare::header(scenario, &ui.repeat, started)?;
     let dir = prepare::directory(scenario, started)?;

@@ -328,7 +328,7 @@ impl Case<'_> {
             Some(End::NotPrimed { primed }) => {
                 format!("{}, so nothing was restarted", unprimed(self.history, *primed))
             }
-            Some(End::NoRestart) => no_restart(self.history).into(),
+            Some(End::NoRestart) => no_restart(self.history),
             Some(End::Interrupted { .. }) => "interrupted before the outage".into(),
             Some(End::Broken { why }) => format!("the run broke off before the outage: {why}"),
             None => "the record ends before the outage".into(),

@@ -10,7 +10,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::status::{Span, Statuses};
-use super::words::{names, text, unprimed};
+use super::words::{names, no_restart, text, unprimed};
 use super::{Check, Finding, Outcome, Percentiles, delivery};
 use crate::history::{Client, ClientId, Elapsed, End, History, Mark, Status};
 
@@ -303,7 +303,7 @@ impl Case<'_> {
             Some(End::NotPrimed { primed }) => {
                 Some(format!("{}, {nothing}", unprimed(history, *primed)))
             }
-            Some(End::NoRestart) => Some("nobody restarted the server within the limit".into()),
+            Some(End::NoRestart) => Some(no_restart(history)),
             _ if self.all.is_empty() => Some("no client was ever seen connected".into()),
             _ if !self.doubts.dropped => {
                 Some("no outage was seen: no client lost its connection".into())

@@ -61,7 +61,7 @@ pub(super) fn names(clients: &[ClientId]) -> String {
 }
 
 /// Why a run ended in whose last outage nothing was seen of a restart.
-pub(crate) fn no_restart(history: &History) -> &'static str {
+pub(crate) fn no_restart(history: &History) -> String {
     let pulled = history.marks.iter().filter_map(|(_, mark)| match mark {
         Mark::Trigger { outage } => Some(*outage),
         _ => None,
@@ -69,10 +69,24 @@ pub(crate) fn no_restart(history: &History) -> &'static str {
     let last = pulled.max().unwrap_or(1);
     match history.header.terms.outage(last).trigger {
         TriggerKind::Command => {
-            "the restart command did nothing that was seen: no client lost its connection, and the target never stopped answering; does it restart the server that the target names?"
+            "the restart command did nothing that was seen: no client lost its connection, and the target never stopped answering; does it restart the server that the target names?".into()
         }
-        _ => "nobody restarted the server within the limit",
+        TriggerKind::Rolling => format!(
+            "the restart command did nothing that was seen to target {}: it never stopped answering; does it restart the server of that number?",
+            last_target(history)
+        ),
+        _ => "nobody restarted the server within the limit".into(),
     }
+}
+
+/// The number of the target that was to fall last.
+fn last_target(history: &History) -> u16 {
+    let falls = history.marks.iter().filter_map(|(at, mark)| match mark {
+        Mark::Fall { target, .. } => Some((*at, *target)),
+        _ => None,
+    });
+    let last = falls.max_by_key(|(at, _)| *at);
+    last.and_then(|(_, target)| target).unwrap_or(0) + 1
 }
 
 #[cfg(test)]

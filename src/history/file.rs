@@ -23,7 +23,10 @@ use super::{Client, ClientId, Elapsed, Event, Header, History, Mark, Publication
 pub use merge::{merge, read_all};
 
 const MAGIC: &[u8] = b"herd-history/4\n";
-const MAGIC_STEM: &[u8] = b"herd-history/";
+const MAGIC_STEM: &str = "herd-history/";
+
+/// The longest first line that a history of any format could have.
+const MAGIC_MOST: u64 = 24;
 
 /// The largest record that a reader accepts, bytes: a length beyond it is damage, not data.
 const MAX_RECORD: u32 = 1 << 30;
@@ -159,15 +162,21 @@ pub fn read(path: &Path) -> Result<History, FileError> {
     let mut magic = Vec::new();
     input
         .by_ref()
-        .take(MAGIC.len() as u64)
-        .read_to_end(&mut magic)
+        .take(MAGIC_MOST)
+        .read_until(b'\n', &mut magic)
         .map_err(io)?;
-    if magic != MAGIC {
-        return Err(damaged(if magic.starts_with(MAGIC_STEM) {
-            "a history of another format version; judge it with the herd that wrote it"
-        } else {
-            "not a herd history; give the history.herd of a run's directory"
-        }));
+    match (format_of(&magic), format_of(MAGIC)) {
+        (Some(theirs), Some(ours)) if theirs != ours => {
+            return Err(damaged(&format!(
+                "a history of format {theirs}, and this herd reads format {ours}; judge it with the herd that wrote it"
+            )));
+        }
+        (Some(_), _) => {}
+        (None, _) => {
+            return Err(damaged(
+                "not a herd history; give the history.herd of a run's directory",
+            ));
+        }
     }
     let header: Option<Header> = record(&mut input).map_err(io)?;
     let header = header.ok_or_else(|| damaged("the header is damaged; nothing can be judged"))?;
@@ -187,6 +196,17 @@ pub fn read(path: &Path) -> Result<History, FileError> {
         }
     }
     Ok(reading.history)
+}
+
+/// The number of the format that a first line names.
+fn format_of(line: &[u8]) -> Option<u16> {
+    let line = std::str::from_utf8(line).ok()?.strip_suffix('\n')?;
+    let number = line.strip_prefix(MAGIC_STEM)?;
+    // "+4" and "04" are numbers too, and nobody wrote them.
+    number
+        .parse()
+        .ok()
+        .filter(|n: &u16| n.to_string() == number)
 }
 
 /// What no run can have been asked, and no reader could judge.

@@ -138,7 +138,7 @@ fn ending(history: &History) -> Option<String> {
             "{} of {clients} received a priming event; nothing was restarted",
             count(*primed)
         )),
-        Some(End::NoRestart) => Some(no_restart(history).into()),
+        Some(End::NoRestart) => Some(no_restart(history)),
         Some(End::Broken { why }) => Some(line(why)),
         Some(End::Complete) if history.shards.len() < shards => Some(format!(
             "{} of {shards} shards are here; give herd check all of them",

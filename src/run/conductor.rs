@@ -12,7 +12,7 @@ use tokio::sync::watch as signal;
 use tokio::task::JoinSet;
 
 use super::archive::{Archive, Sources};
-use super::health::{self, Watch};
+use super::health::Watch;
 use super::note;
 use super::outage::Outage;
 use super::progress::{Phase, Progress};
@@ -81,15 +81,6 @@ pub(super) async fn conduct(
     ui: Ui,
     mut signals: signal::Receiver<Option<Signal>>,
 ) -> Result<(), Error> {
-    if let Some(pid) = scenario
-        .target
-        .watch_pid
-        .filter(|pid| !health::is_there(*pid))
-    {
-        return Err(Error::Usage(format!(
-            "there is no process {pid} to watch; give --watch-pid the server's"
-        )));
-    }
     let clock = Clock::start();
     let mut progress = Progress::new(ui.show, ui.talk);
     scenario

@@ -179,6 +179,10 @@ impl Conductor<'_> {
             let Some(outage) = self.outage.as_mut().filter(|outage| !outage.never) else {
                 return Ok(());
             };
+            // Of several targets one may have been passed over, when others had been restarted already.
+            if outage.no_restart {
+                return Err(Stopped::Early(End::NoRestart));
+            }
             // A server that dies again is gone again, and the limit begins anew.
             let times = (outage.gone.unwrap_or(trigger), outage.ready);
             if known != Some(times) {

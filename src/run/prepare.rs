@@ -8,6 +8,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use rand::TryRng as _;
 use rustix::process::{Resource, getrlimit, setrlimit};
 
+use super::health;
 use crate::error::Error;
 use crate::history::{CutKind, Duplicates, Header, Mark, OutageTerms, Source, Terms, TriggerKind};
 use crate::scenario::{Heartbeat, Outage, Scenario, Server, Trigger};
@@ -17,6 +18,16 @@ const RESERVED_DESCRIPTORS: u64 = 256;
 
 /// How many numbers are set aside for a run (rule 10 of judgement).
 const SEQ_BLOCK: u64 = 1 << 20;
+
+/// Looks whether the process that is to be watched is there.
+pub(super) fn watched(scenario: &Scenario) -> Result<(), Error> {
+    match scenario.target.watch_pid {
+        Some(pid) if !health::is_there(pid) => Err(Error::Usage(format!(
+            "there is no process {pid} to watch; give --watch-pid the server's"
+        ))),
+        _ => Ok(()),
+    }
+}
 
 /// The wall clock at the run's beginning, microseconds since the Unix epoch.
 #[expect(

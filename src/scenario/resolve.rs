@@ -14,11 +14,11 @@ mod server;
 use std::time::Duration;
 
 use super::draft::{ChecksDraft, Draft, Given, Origin, Slot};
-use super::words::{Count, Ip, Peak, Time};
+use super::words::{Count, Form, Ip, Peak, Staleness, Time};
 use super::{Checks, Connect, Output, Scenario};
 use crate::error::Error;
 use crate::history::file::MAX_CLIENTS;
-use crate::history::{DeliveryMode, IdKind, Shard, Source};
+use crate::history::{DeliveryMode, IdKind, Remembers, Shard, Source};
 use crate::profile::Profile;
 use crate::report::Format;
 use server::Owner;
@@ -225,6 +225,17 @@ impl Draft {
             }
             _ => Ok(()),
         }
+    }
+
+    fn staleness(&self) -> Option<(f64, Duration)> {
+        let given = self.checks.max_staleness.as_ref()?;
+        let Form(Staleness { percentile, limit }) = given.value;
+        Some((percentile, limit))
+    }
+
+    fn dedupe(&self) -> Vec<Remembers> {
+        let given = self.checks.dedupe.iter().flat_map(|given| &given.value);
+        given.map(|Form(remembers)| *remembers).collect()
     }
 
     fn count(

@@ -372,6 +372,7 @@ fn every_scenario_of_the_repository_loads() {
             "observe",
             "refresh",
             "region",
+            "restart-command",
             "rolling",
             "slow-network",
             "slow-start",

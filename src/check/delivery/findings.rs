@@ -227,7 +227,7 @@ impl Case<'_> {
                 unseen.extend(explain::unread(history));
             }
             Some(End::NoRestart) => {
-                unseen.push(no_restart(history).into());
+                unseen.push(no_restart(history));
             }
             Some(End::Broken { why }) => {
                 unseen.push(format!("the run was broken off: {}", why.escape_debug()))

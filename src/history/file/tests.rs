@@ -128,7 +128,7 @@ fn damage_ends_what_is_known_and_a_wrong_file_is_refused() {
         read(&path)
             .unwrap_err()
             .to_string()
-            .contains("another format version")
+            .contains("a history of format 1, and this herd reads format 4")
     );
     std::fs::write(&path, "a,b,c\n").unwrap();
     assert!(

@@ -3,13 +3,13 @@
 use std::time::Duration;
 
 use super::super::draft::{Draft, Given, OutageDraft, Slot};
-use super::super::words::{Form, Staleness};
+use super::super::words::Form;
 use super::super::{Cut, Heartbeat, Means, Outage, StopSignal, Then, Trigger};
 use super::server::Owner;
 use super::{Origin, or, time};
 use crate::error::Error;
 use crate::history::file::MAX_OUTAGES;
-use crate::history::{ClientId, CutKind, Memory, Remembers, TriggerKind, chosen};
+use crate::history::{ClientId, CutKind, Memory, TriggerKind, chosen};
 use crate::profile::Profile;
 
 /// How many falls a crash loop may have.
@@ -179,6 +179,10 @@ impl Draft {
                         Some(given) => self.refuse(&given.origin, what),
                         None => Error::Usage(what.into()),
                     });
+                }
+                if let (Some(given), Some(_)) = (&target.ready, &draft.command) {
+                    let what = "one address can't tell which of several targets is away; leave it out: herd asks each by a TCP connect";
+                    return Err(self.refuse(&given.origin, what));
                 }
                 Trigger::Rolling {
                     means: match &draft.command {
@@ -352,17 +356,6 @@ impl Draft {
             humantime::format_duration(usual.timeout)
         ));
         Some(usual)
-    }
-
-    pub(super) fn staleness(&self) -> Option<(f64, Duration)> {
-        let given = self.checks.max_staleness.as_ref()?;
-        let Form(Staleness { percentile, limit }) = given.value;
-        Some((percentile, limit))
-    }
-
-    pub(super) fn dedupe(&self) -> Vec<Remembers> {
-        let given = self.checks.dedupe.iter().flat_map(|given| &given.value);
-        given.map(|Form(remembers)| *remembers).collect()
     }
 
     /// How many servers herd runs, and the further targets of those that it doesn't.

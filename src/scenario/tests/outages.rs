@@ -121,6 +121,7 @@ fn what_cannot_be_is_refused_with_its_line() {
         "[target]\nurl = \"ws://h\"\n[outage]\ntrigger = \"rolling\"",
         "[target]\nurls = [\"ws://a\", \"ws://b\"]\n[outage]\ntrigger = \"rolling\"",
         "[target]\nservers = 2\n[outage]\ntrigger = \"rolling\"\ncommand = \"r\"",
+        "[target]\nurls = [\"ws://a\", \"ws://b\"]\nready = \"http://a/\"\n[outage]\ntrigger = \"rolling\"\ncommand = \"r\"",
         "[target]\nurls = [\"ws://a\", \"wss://b\"]",
         "[target]\nurls = [\"ws://a\", \"b\"]",
         "[target]\nurls = []",
@@ -155,6 +156,7 @@ fn what_cannot_be_is_refused_with_its_line() {
     deploy.toml:4: outage.trigger: herd can only restart servers that it started; give a command in which {target} is the target's number (--restart-cmd)
     deploy.toml:4: outage.trigger: herd can only restart servers that it started; give a command in which {target} is the target's number (--restart-cmd)
     deploy.toml:4: outage.trigger: herd restarts its own server itself; this is for somebody else's, so name it with --target
+    deploy.toml:3: target.ready: one address can't tell which of several targets is away; leave it out: herd asks each by a TCP connect
     deploy.toml:2: target.urls: the targets' schemes differ (ws and wss); all clients speak alike, so use one
     deploy.toml:2: target.urls: not an address: write each like ws://host:port/path
     deploy.toml:2: target.urls: no target; write at least one address

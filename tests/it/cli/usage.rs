@@ -163,3 +163,35 @@ fn usage_errors_end_in_2_and_say_what_would_be_right() {
         invalid value 'lose-live=0' for '--defect <NAME[=ARG]>': lose-live="0" is not a whole number from 1; give one in so many (subscriber, event) pairs, such as 100
     "#);
 }
+
+/// Whichever command reads histories: a file of an older or a newer herd, and one that only begins like a history.
+#[test]
+fn a_history_of_another_format_is_refused_with_both_numbers() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("old.herd");
+    let name = file.to_str().unwrap();
+    for number in ["1", "2", "3", "5", "12"] {
+        std::fs::write(&file, format!("herd-history/{number}\nand what it wrote")).unwrap();
+        let said = [
+            refused(&["check", name]),
+            refused(&["report", name, "--format", "json"]),
+        ];
+        let wanted = format!(
+            "{name}: a history of format {number}, and this herd reads format 4; judge it with the herd that wrote it"
+        );
+        assert_eq!(
+            said.map(|said| first_line(&said).to_owned()),
+            [&*wanted, &*wanted]
+        );
+    }
+    for strange in [
+        "herd-history/\n",
+        "herd-history/4",
+        "herd-history/4x\n",
+        "herd-history/999999999999\n",
+    ] {
+        std::fs::write(&file, strange).unwrap();
+        let said = refused(&["check", name]);
+        assert!(said.contains("not a herd history"), "{strange:?}: {said}");
+    }
+}

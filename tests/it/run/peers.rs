@@ -92,6 +92,24 @@ impl<'a> Serve<'a> {
     }
 }
 
+/// The process whose id is in this file, which ends with this: what a command started is the user's, so it outlives the run.
+pub(super) struct Left<'a>(pub(super) &'a Stage, pub(super) &'a str);
+
+impl Drop for Left<'_> {
+    fn drop(&mut self) {
+        let pid = std::fs::read_to_string(self.0.path(self.1)).unwrap_or_default();
+        if let Some(pid) = pid
+            .trim()
+            .parse()
+            .ok()
+            .and_then(rustix::process::Pid::from_raw)
+        {
+            // It may be gone already.
+            let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
+        }
+    }
+}
+
 impl Drop for Serve<'_> {
     fn drop(&mut self) {
         if let Some(child) = &mut self.child {
@@ -101,21 +119,40 @@ impl Drop for Serve<'_> {
     }
 }
 
-/// Publishes to `herd serve` until dropped, as others would.
+/// Somebody who does the same again and again until dropped.
 pub(super) struct Others {
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Others {
+    /// Publishes to `herd serve`.
     pub(super) fn publish(port: u16) -> Self {
+        Self::repeat(Duration::from_millis(40), move || {
+            // While the server is down nobody publishes.
+            let _ = post(port);
+        })
+    }
+
+    /// Listens on a port and takes every connection, without a word.
+    pub(super) fn hold_silently(port: u16) -> Self {
+        let listener = TcpListener::bind(("127.0.0.1", port)).unwrap();
+        listener.set_nonblocking(true).unwrap();
+        let mut held = Vec::new();
+        Self::repeat(Duration::from_millis(10), move || {
+            while let Ok((stream, _)) = listener.accept() {
+                held.push(stream);
+            }
+        })
+    }
+
+    fn repeat(pause: Duration, mut act: impl FnMut() + Send + 'static) -> Self {
         let stop = Arc::new(AtomicBool::new(false));
         let stopped = Arc::clone(&stop);
         let thread = std::thread::spawn(move || {
             while !stopped.load(Ordering::Relaxed) {
-                // While the server is down nobody publishes.
-                let _ = post(port);
-                std::thread::sleep(Duration::from_millis(40));
+                act();
+                std::thread::sleep(pause);
             }
         });
         Self {

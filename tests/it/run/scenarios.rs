@@ -1,27 +1,41 @@
 //! The scenario files of the repository, each run with fewer clients, and what they are there to show.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::time::Duration;
 
+use herd::target::port::Held;
+
 use super::peers::{Others, Serve};
-use super::{Ended, Running, Stage, outcome, together, unless_busy};
+use super::{Ended, Running, Stage, outcome, together, unless_busy, until};
 
 /// Starts a scenario file of the repository.
 fn scenario(stage: &Stage, name: &str, args: &[&str]) -> Running {
-    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("scenarios/{name}.toml"));
-    let bin = Path::new(env!("CARGO_BIN_EXE_herd"))
-        .parent()
-        .unwrap()
-        .display();
-    let path = std::env::var("PATH").unwrap_or_default();
-    let mut command = stage.command(env!("CARGO_BIN_EXE_herd"));
+    let mut command = with_herd(stage, "herd");
     command
         .arg("run")
-        .arg(file)
+        .arg(file(name))
         .args(["--seed", "7", "-o", &stage.text("out")])
-        .args(args)
-        .env("PATH", format!("{bin}:{path}"));
+        .args(args);
     Running::start(&mut command)
+}
+
+fn file(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("scenarios/{name}.toml"))
+}
+
+/// A command that finds herd on its PATH, as the scenarios' comments expect.
+fn with_herd(stage: &Stage, program: &str) -> Command {
+    let herd = Path::new(env!("CARGO_BIN_EXE_herd"));
+    let path = std::env::var("PATH").unwrap_or_default();
+    let path = format!("{}:{path}", herd.parent().unwrap().display());
+    let mut command = stage.command(if program == "herd" {
+        herd
+    } else {
+        Path::new(program)
+    });
+    command.env("PATH", path);
+    command
 }
 
 fn fails_the_spread(stage: &Stage, ended: Ended) {
@@ -32,11 +46,12 @@ fn fails_the_spread(stage: &Stage, ended: Ended) {
 
 #[test]
 fn every_scenario_of_the_repository_ends_as_it_says() {
-    let all: [fn(); 6] = [
+    let all: [fn(); 7] = [
         a_stampede_fails_and_so_does_one_behind_a_slow_accept_loop,
         exponential_with_a_quarter_of_jitter_fails_its_spread_and_its_peak,
         the_default_and_a_supervised_server_pass,
         somebody_elses_restart_passes_published_to_and_observed,
+        a_command_sends_sigterm_to_what_a_loop_starts_again,
         several_falls_and_a_slow_start_pass,
         every_cut_and_clients_that_start_anew_pass,
     ];
@@ -158,4 +173,42 @@ fn somebody_elses_restart_passes_published_to_and_observed() {
             stage.assert_empty();
         }
     }));
+}
+
+/// A process that ends with this, and all of its group.
+struct Group(Running);
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        self.0.signal_group(rustix::process::Signal::KILL);
+        let _ = self.0.child.wait();
+    }
+}
+
+/// `restart-command.toml`, with the loop that stands in its comment; only its port and its place under /tmp are other ones.
+fn a_command_sends_sigterm_to_what_a_loop_starts_again() {
+    let (stage, ended) = unless_busy(|| {
+        let (stage, held) = (Stage::new(), Held::pick().unwrap());
+        let text = std::fs::read_to_string(file("restart-command")).unwrap();
+        let text = text
+            .replace("8080", &held.port().to_string())
+            .replace("/tmp/herd-command", &stage.text("live"));
+        let line = text
+            .lines()
+            .find_map(|line| line.strip_prefix("#   while "));
+        let line = format!("while {}", line.unwrap());
+        let supervisor = Group(Running::start(with_herd(&stage, "sh").args(["-c", &line])));
+        until("the loop's first server", || {
+            std::net::TcpStream::connect(("127.0.0.1", held.port())).ok()
+        });
+        let args = ["-c", "50", "--seed", "7"];
+        let ended = stage.run(&text, &args).end();
+        drop(supervisor);
+        (stage, ended)
+    });
+    ended.with(0).says(&["PASS", "command at"]);
+    let sessions = super::rows(&stage.path("out"), "sessions.csv");
+    let goodbyes = sessions.iter().filter(|row| row["close_code"] == "1012");
+    assert_eq!(goodbyes.count(), 50, "SIGTERM ends every session with 1012");
+    stage.assert_empty();
 }

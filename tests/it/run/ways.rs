@@ -1,6 +1,6 @@
 //! Whose server it is, who restarts it and who publishes: each way, and more than one outage.
 
-use super::peers::{Serve, relay_that_cuts};
+use super::peers::{Left, Serve, relay_that_cuts};
 use super::{QUICK, Stage, together, unless_busy};
 use crate::files;
 
@@ -101,13 +101,6 @@ fn restart_by_command(stage: &Stage, server: &Serve<'_>) -> String {
     )
 }
 
-/// What the command started is the user's, so it outlives the run.
-fn end_what_it_started(stage: &Stage) {
-    let pid = std::fs::read_to_string(stage.path("pid")).unwrap();
-    let pid = rustix::process::Pid::from_raw(pid.trim().parse().unwrap()).unwrap();
-    rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
-}
-
 fn a_command_restarts_a_target_that_is_not_herds() {
     let (stage, ended) = unless_busy(|| {
         let stage = Stage::new();
@@ -123,9 +116,8 @@ fn a_command_restarts_a_target_that_is_not_herds() {
                 "--restart-cmd",
                 &script,
             ];
-            let ended = stage.run(QUICK, &args).end();
-            end_what_it_started(&stage);
-            ended
+            let _left = Left(&stage, "pid");
+            stage.run(QUICK, &args).end()
         };
         (stage, ended)
     });
@@ -155,9 +147,8 @@ fn a_client_that_is_dropped_in_the_tail_is_waited_for() {
                 "--restart-cmd",
                 &script,
             ];
-            let ended = stage.run(QUICK, &args).end();
-            end_what_it_started(&stage);
-            ended
+            let _left = Left(&stage, "pid");
+            stage.run(QUICK, &args).end()
         };
         (stage, ended)
     });
