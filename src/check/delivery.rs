@@ -49,6 +49,8 @@ use walk::{Scene, Totals, Walk};
 struct Exposure {
     /// Clients that came back.
     returning: u32,
+    /// Whether others came back as new ones, without their memory.
+    anew: bool,
     /// Of these, clients that had at least one publication confirmed while they were away.
     exposed: u32,
 }
@@ -169,6 +171,7 @@ fn place(history: &History, client: ClientId) -> Option<usize> {
 /// publication without a confirmation exposes nobody: were its event lost for all, nobody would know of it.
 fn exposures(history: &History, timeline: &Timeline, catalogue: &Catalogue<'_>) -> Vec<Exposure> {
     let outage = |outage: &super::timeline::OutageSpan| {
+        let mut anew = false;
         let mut rows: Vec<(ClientId, bool)> = timeline
             .returns
             .iter()
@@ -179,6 +182,7 @@ fn exposures(history: &History, timeline: &Timeline, catalogue: &Catalogue<'_>) 
                 let dialled = client.sessions.get(session)?.dialled;
                 if newcomer::is_new(client, session) {
                     // It has nothing to resume from.
+                    anew = true;
                     return None;
                 }
                 let exposed = catalogue
@@ -191,6 +195,7 @@ fn exposures(history: &History, timeline: &Timeline, catalogue: &Catalogue<'_>) 
         rows.dedup_by_key(|(client, _)| *client);
         Exposure {
             returning: rows.len() as u32,
+            anew,
             exposed: rows.iter().filter(|(_, unexposed)| !unexposed).count() as u32,
         }
     };

@@ -130,6 +130,7 @@ impl Case<'_> {
         let ruled = waves.iter().map(|w| (*w, self.wave_spread(w, limit)));
         let worst = ruled.max_by_key(|(w, ruling)| (ruling.outcome, Reverse(w.narrowest())));
         let measured = |w: &Measured| match w.back {
+            0 if w.anew.instead().is_some() => "nobody by policy".into(),
             0 => "nobody back".into(),
             _ => text(w.narrowest()),
         };
@@ -144,7 +145,8 @@ impl Case<'_> {
             why,
         };
         if wave.back == 0 {
-            return unknown("nobody came back, so there is no spread".into());
+            let nobody = || "nobody came back, so there is no spread".into();
+            return unknown(wave.anew.instead().unwrap_or_else(nobody));
         }
         let measured = wave.narrowest();
         if measured >= limit {
@@ -193,9 +195,10 @@ impl Case<'_> {
         let terms = &self.history.header.terms;
         let (window, limit) = (terms.peak_window, terms.max_peak);
         if wave.peak.dialled == 0 {
+            let none = || "no attempt got past the TCP connect".into();
             return Ruling {
                 outcome: Outcome::Unknown,
-                why: "no attempt got past the TCP connect".into(),
+                why: wave.anew.instead().unwrap_or_else(none),
             };
         }
         if wave.clients < LEAST_PEAK {

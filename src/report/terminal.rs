@@ -8,12 +8,13 @@ mod meanwhile;
 mod numbers;
 mod offenders;
 mod renewal;
+mod stack;
 mod text;
 
 use std::path::{Path, PathBuf};
 
 use crate::check::words::no_restart;
-use crate::check::{Finding, OutageFacts, Outcome, opening};
+use crate::check::{BystanderFacts, Finding, OutageFacts, Outcome, opening};
 use crate::history::{End, Fate, History, Publication, TriggerKind};
 
 use super::escape::{safe, width};
@@ -239,6 +240,9 @@ fn outages(page: &mut Page, input: &Input<'_>) {
             (Tone::Plain, &course(outage)),
         );
         let told = [spread(outage), dials(outage)].into_iter().flatten();
+        let spared = input.summary.bystanders.iter();
+        let spared = spared.filter(|facts| facts.outage == outage.outage);
+        let told = told.chain(spared.map(region));
         for text in told.chain(renewal::of_outage(outage)) {
             page.entry((Tone::Plain, ""), INDENT, (Tone::Plain, &text));
         }
@@ -289,6 +293,19 @@ fn dials(outage: &OutageFacts) -> Option<String> {
         (a.flapped, "flapped", Zero::Hidden),
     ]);
     (a.total > 0).then(|| format!("{}: {parts}", counted(a.total, "dial")))
+}
+
+/// What a cut that was for some did to these and to the others.
+fn region(facts: &BystanderFacts) -> String {
+    format!(
+        "region: {} of {}, {}; outside: {}, {}, {} missed",
+        count(facts.chosen),
+        counted(facts.chosen + facts.others, "client"),
+        tied(facts.dropped, "dropped"),
+        counted(facts.others, "client"),
+        tied(facts.others_dropped, "dropped"),
+        counted(facts.others_missed, "event"),
+    )
 }
 
 /// The check's name, with the outage where there are several.

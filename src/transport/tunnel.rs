@@ -6,19 +6,20 @@
 //! decided elsewhere; what the bytes mean isn't known here.
 
 mod flow;
+mod pairs;
 mod relay;
 #[cfg(test)]
 mod tests;
 
 use std::collections::HashMap;
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpStream;
 use tokio::sync::mpsc;
-use tokio::time::{sleep_until, timeout};
+use tokio::time::{sleep_until, timeout_at};
 use url::Url;
 
 use super::network::Network;
@@ -26,13 +27,12 @@ use super::safe;
 use crate::clock::Clock;
 use crate::history::{AttemptOutcome, ClientId, Elapsed, chosen};
 
+use pairs::Pairs;
 use relay::Relay;
 
 pub use flow::{End, Weather};
 pub use relay::Blow;
 
-/// How long herd may take to connect to itself.
-const PAIR: Duration = Duration::from_secs(5);
 /// How much of an error is told (bytes).
 const TEXT: usize = 200;
 /// When a SYN that nobody answers is sent again, after the first (seconds): RFC 6298's first second, doubled each time.
@@ -72,9 +72,7 @@ pub enum Dials {
 pub struct Tunnels {
     network: Arc<Network>,
     clock: Clock,
-    /// One at a time asks for its loopback connection: then the next one that comes is its own.
-    listener: tokio::sync::Mutex<TcpListener>,
-    address: SocketAddr,
+    pairs: Pairs,
     state: Arc<Mutex<State>>,
 }
 
@@ -95,6 +93,14 @@ struct State {
 impl State {
     fn hits(&self, client: ClientId) -> bool {
         self.part.is_some_and(|part| part.holds(client))
+    }
+
+    /// How much later than usual what this client sends arrives.
+    fn late(&self, client: ClientId) -> Option<Duration> {
+        match self.weather {
+            Weather::Late(delay) if self.hits(client) => Some(delay),
+            _ => None,
+        }
     }
 
     /// What a dial of this client's meets.
@@ -126,12 +132,10 @@ impl Tunnels {
     /// # Errors
     /// Where herd can't listen on loopback.
     pub async fn open(network: Arc<Network>, clock: Clock) -> io::Result<Self> {
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
         Ok(Self {
             network,
             clock,
-            address: listener.local_addr()?,
-            listener: tokio::sync::Mutex::new(listener),
+            pairs: Pairs::open(clock).await?,
             state: Arc::default(),
         })
     }
@@ -149,26 +153,46 @@ impl Tunnels {
         limit: Duration,
     ) -> Result<TcpStream, AttemptOutcome> {
         let begun = self.clock.now();
-        let (meets, blows) = {
+        let (meets, blows, late) = {
             let state = lock(&self.state);
-            (state.meets(client), state.blows)
+            (state.meets(client), state.blows, state.late(client))
         };
         if meets == Dials::Unanswered {
             self.ask_again(client, begun, limit).await?;
         } else {
             self.past(meets, begun + limit).await?;
         }
-        let reaching = self.network.reach(url, source, Some(begun), Some(limit));
-        let server = reaching.await?;
-        let pair = timeout(PAIR, self.pair()).await;
-        let pair = pair.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()));
-        let (near, far) = pair.map_err(|e| {
+        let server = self.connect(url, source, (begun, limit), late).await?;
+        let (near, far) = self.pairs.make().await.map_err(|e| {
             let why = format!("herd can't connect to its own tunnel: {e}");
             AttemptOutcome::Local(safe(why.as_bytes(), TEXT))
         })?;
         let met = self.enter(client, blows, far, server);
         self.past(met, begun + limit).await?;
         Ok(near)
+    }
+
+    /// The way to the server, in a slow network: the question arrives late, and so does the answer, whatever it is.
+    async fn connect(
+        &self,
+        url: &Url,
+        source: Option<IpAddr>,
+        (begun, limit): (Elapsed, Duration),
+        late: Option<Duration>,
+    ) -> Result<TcpStream, AttemptOutcome> {
+        let reaching = self.network.reach(url, source, Some(begun), Some(limit));
+        let Some(delay) = late else {
+            return reaching.await;
+        };
+        let there_and_back = async {
+            sleep_until(self.clock.instant(begun + delay)).await;
+            let reached = reaching.await;
+            sleep_until(self.clock.instant(self.clock.now() + delay)).await;
+            reached
+        };
+        timeout_at(self.clock.instant(begun + limit), there_and_back)
+            .await
+            .unwrap_or(Err(AttemptOutcome::Timeout))
     }
 
     /// A dial that gets no answer asks again, as systems do, until the network is back or its time is up.
@@ -197,21 +221,6 @@ impl Tunnels {
             Dials::Unanswered => {
                 sleep_until(self.clock.instant(limit)).await;
                 Err(AttemptOutcome::Timeout)
-            }
-        }
-    }
-
-    /// Two ends of one loopback connection. Whoever else connects to this port is turned away.
-    async fn pair(&self) -> io::Result<(TcpStream, TcpStream)> {
-        let listener = self.listener.lock().await;
-        let near = TcpStream::connect(self.address).await?;
-        let own = near.local_addr()?;
-        loop {
-            let (far, from) = listener.accept().await?;
-            if from == own {
-                near.set_nodelay(true)?;
-                far.set_nodelay(true)?;
-                return Ok((near, far));
             }
         }
     }

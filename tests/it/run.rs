@@ -25,6 +25,7 @@ mod scenarios;
 mod secrets;
 mod shards;
 mod streams;
+mod texts;
 mod ways;
 
 use std::io::Read;

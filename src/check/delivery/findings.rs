@@ -310,7 +310,11 @@ impl Case<'_> {
         for (outage, exposure) in counted {
             let (k, n, outage) = (exposure.exposed, exposure.returning, outage.outage);
             let lost = self.timeline.returns.iter().any(|r| r.outage == outage);
-            if n == 0 && lost {
+            if n == 0 && exposure.anew {
+                unseen.push(format!(
+                    "resume not exercised: all who came back in outage {outage} started anew, without their memory"
+                ));
+            } else if n == 0 && lost {
                 unseen.push(format!("nobody came back in outage {outage}"));
             } else if n == 0 && !self.timeline.returns.is_empty() {
                 unseen.push(format!("no client lost its connection in outage {outage}"));

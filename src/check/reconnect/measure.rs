@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::facts::count_clients;
 use crate::check::timeline::{self, OutageSpan, WaveSpan};
 use crate::check::{Return, Timeline};
-use crate::history::{Attempt, AttemptOutcome, CutKind, Elapsed, History};
+use crate::history::{Attempt, AttemptOutcome, CutKind, Elapsed, History, Memory};
 
 /// What was measured of one wave.
 #[derive(Debug, Clone)]
@@ -16,6 +16,8 @@ pub(super) struct Measured {
     pub(super) part: Part,
     /// Clients dropped in it, but for those that started anew meanwhile: herd chose their instants, not their policy.
     pub(super) clients: u32,
+    /// Those that did.
+    pub(super) anew: Anew,
     /// Absences that ended.
     pub(super) back: u32,
     /// Whether somebody may yet come back: away at the end of the record, and not stopped for good.
@@ -30,6 +32,44 @@ pub(super) struct Measured {
     pub(super) at_once: u32,
     /// Whose doing it is when connections open.
     opens: Opens,
+}
+
+/// Clients that started anew while they were away, or went away so.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Anew {
+    /// With their cursor.
+    pub(super) kept: u32,
+    /// Without it.
+    pub(super) lost: u32,
+}
+
+impl Anew {
+    fn of(history: &History, rows: &[Return]) -> Self {
+        let count = |memory| {
+            let same = |row: &&Return| refreshed(history, row) == Some(memory);
+            count_clients(rows.iter().filter(same))
+        };
+        Self {
+            kept: count(Memory::Kept),
+            lost: count(Memory::Lost),
+        }
+    }
+
+    /// Why there is nothing to measure in a wave where nobody dialled by the policy; none where nobody started anew.
+    pub(super) fn instead(self) -> Option<String> {
+        let who = match (self.kept, self.lost) {
+            (0, 0) => return None,
+            (kept, 0) => format!("{kept} clients started anew, with their cursor"),
+            (0, lost) => format!("{lost} clients started anew, without their memory"),
+            (kept, lost) => format!(
+                "{} clients started anew ({kept} with their cursor, {lost} without their memory)",
+                kept + lost
+            ),
+        };
+        Some(format!(
+            "{who}, and no other came back: herd chose when these dial, and not their policy; refresh fewer"
+        ))
+    }
 }
 
 /// Whose doing the instants are at which connections open.
@@ -101,12 +141,14 @@ impl Measured {
                 Some(CutKind::Latency | CutKind::Bandwidth) => Opens::Network,
                 _ => Opens::Server,
             },
+            anew: Anew::of(history, timeline.of_wave(outage.outage, wave.wave)),
             ..Self::of(history, &rows, Part::Wave(wave.wave, wave.fall), window)
         }
     }
 
     /// Measures these absences; how long the server was down for them is the caller's to say.
     pub(super) fn of(history: &History, rows: &[Return], part: Part, window: Duration) -> Self {
+        let anew = Anew::of(history, rows);
         let rows = &*by_policy(history, rows);
         let reconnects: Vec<&Attempt> = rows.iter().filter_map(|r| reconnect(history, r)).collect();
         let span_of =
@@ -114,6 +156,7 @@ impl Measured {
         Self {
             part,
             clients: count_clients(rows.iter()),
+            anew,
             at_once: 1,
             opens: Opens::Server,
             back: reconnects.len() as u32,
@@ -149,22 +192,20 @@ impl Measured {
 
 /// The absences whose dials the clients' policy chose.
 fn by_policy<'a>(history: &History, rows: &'a [Return]) -> Cow<'a, [Return]> {
-    if !rows.iter().any(|row| refreshed(history, row)) {
+    if rows.iter().all(|row| refreshed(history, row).is_none()) {
         return Cow::Borrowed(rows);
     }
-    let others = rows.iter().filter(|row| !refreshed(history, row));
+    let others = rows.iter().filter(|row| refreshed(history, row).is_none());
     Cow::Owned(others.cloned().collect())
 }
 
-/// Whether the client started anew within an absence, or began it so.
-fn refreshed(history: &History, row: &Return) -> bool {
-    let Some((_, client)) = timeline::client(history, row.client) else {
-        return false;
-    };
+/// What the client kept when it started anew within an absence, or began it so; none where it didn't.
+fn refreshed(history: &History, row: &Return) -> Option<Memory> {
+    let (_, client) = timeline::client(history, row.client)?;
     let back = row.session.and_then(|session| client.sessions.get(session));
     let until = back.map_or(history.horizon, |session| session.dialled);
-    let mut refreshed = client.refreshed.iter();
-    refreshed.any(|(at, _)| row.dropped <= *at && *at <= until)
+    let within = |(at, _): &&(Elapsed, Memory)| row.dropped <= *at && *at <= until;
+    client.refreshed.iter().rfind(within).map(|(_, m)| *m)
 }
 
 /// The dial that ended an absence.

@@ -1,9 +1,11 @@
-//! Reconnects over time as bars: connections made above, failed dials below, on one axis of time.
+//! Reconnects over time as bars: connections made, failed dials, requests for the full state, and where everybody stood, on
+//! one axis of time.
 
 use crate::check::{OutageFacts, Verdict};
 use crate::history::{AttemptOutcome, Elapsed, History};
 use crate::report::csv::place;
 
+use super::stack::{self, Columns};
 use super::text::{Page, Tone, count, ms};
 
 /// Columns of bars.
@@ -85,7 +87,8 @@ fn stretch(page: &mut Page, history: &History, verdict: &Verdict, stretch: Stret
     // Gone through twice rather than gathered: a herd that dials without pause makes millions.
     let made = || made(history, verdict).filter(within);
     let failed = || failed(history, verdict).filter(within);
-    let Some(last) = made().chain(failed()).max() else {
+    let asked = || asked(history).filter(within);
+    let Some(last) = made().chain(failed()).chain(asked()).max() else {
         return;
     };
     let step = step(last.since(stretch.from).as_micros() as u64);
@@ -97,13 +100,26 @@ fn stretch(page: &mut Page, history: &History, verdict: &Verdict, stretch: Stret
     };
     let opened = made().fold([0; BARS], bin);
     let refused = failed().fold([0; BARS], bin);
+    let reloads = asked().fold([0; BARS], bin);
+    let columns = Columns {
+        from: stretch.from.micros(),
+        until: stretch.until.min(history.horizon).micros(),
+        step,
+        count: BARS,
+    };
     page.blank();
     markers(page, &stretch, step);
     bars(page, "opened", Tone::Good, 4, &opened);
     if refused.iter().any(|n| *n > 0) {
         bars(page, "failed", Tone::Bad, 2, &refused);
     }
+    if reloads.iter().any(|n| *n > 0) {
+        bars(page, "reload", Tone::Doubtful, 2, &reloads);
+    }
+    let series = &verdict.status.series;
+    stack::draw(page, MARGIN - 1, &columns, series);
     axis(page, step);
+    stack::legend(page, MARGIN - 1, &columns, series);
 }
 
 /// When each reconnect was open.
@@ -133,6 +149,12 @@ fn failed<'a>(history: &'a History, verdict: &'a Verdict) -> impl Iterator<Item 
                 failed.then_some(attempt.ended)
             })
         })
+}
+
+/// When each client asked for the full state.
+fn asked(history: &History) -> impl Iterator<Item = Elapsed> + '_ {
+    let reloads = history.clients.iter().flat_map(|client| &client.reloads);
+    reloads.map(|reload| reload.asked)
 }
 
 /// The smallest handy column, in microseconds, that lets the whole stretch fit.

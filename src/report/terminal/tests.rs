@@ -40,8 +40,13 @@ fn a_pass() {
                    │     ████████████████████▂▂   ▂▄▄ ▂      ▂▂▂▂▂▂▂ ▂
     failed      16 │█▄  ▁
                    │██▃▃█▁
+    clients    200 │··················································██████████
+                   │····················████████████████████████████████████████
+                   │··············██████████████████████████████████████████████
+                   │········████████████████████████████████████████████████████
                    └┴─────────┴─────────┴─────────┴─────────┴─────────┴─────────
     each bar 0.2 s  0         2 s       4 s       6 s       8 s       10 s
+                    █ connected   · away
 
     outcome    check             measured                      limit
     pass       reconnect-spread  9.37 s opened, 9.37 s         at least 5 s
@@ -96,8 +101,13 @@ fn a_fail_with_offenders() {
                    │     ████████████████████▂▂   ▂▄▄ ▂      ▂▂▂▂▂▂▂ ▂
     failed      16 │█▄  ▁
                    │██▃▃█▁
+    clients    200 │··················································██████████
+                   │····················████████████████████████████████████████
+                   │··············██████████████████████████████████████████████
+                   │········████████████████████████████████████████████████████
                    └┴─────────┴─────────┴─────────┴─────────┴─────────┴─────────
     each bar 0.2 s  0         2 s       4 s       6 s       8 s       10 s
+                    █ connected   · away
 
     outcome    check             measured                      limit
     pass       reconnect-spread  9.37 s opened, 9.37 s         at least 5 s
@@ -172,8 +182,13 @@ fn an_unknown() {
                    │     ████████████████████▂▂   ▂▄▄ ▂      ▂▂▂▂▂▂▂ ▂
     failed      16 │█▄  ▁
                    │██▃▃█▁
+    clients    200 │··················································██████████
+                   │····················████████████████████████████████████████
+                   │··············██████████████████████████████████████████████
+                   │········████████████████████████████████████████████████████
                    └┴─────────┴─────────┴─────────┴─────────┴─────────┴─────────
     each bar 0.2 s  0         2 s       4 s       6 s       8 s       10 s
+                    █ connected   · away
 
     outcome    check             measured                      limit
     unknown    reconnect-spread  4.61 s opened, 4.60 s         at least 5 s
@@ -418,4 +433,45 @@ fn what_came_of_resumes_and_what_the_server_said_is_told() {
       Asked to   come back after 2.00 s at the median (1.00 s to 3.00 s), 3 times:
                  told, obeyed only where the backoff preset does
     "#);
+}
+
+#[test]
+fn a_region_is_told_with_whom_it_hit_and_whom_it_spared() {
+    let (history, mut verdict) = fixture::pass();
+    verdict.bystanders = vec![BystanderFacts {
+        outage: 1,
+        chosen: 60,
+        dropped: 60,
+        others: 140,
+        others_dropped: 2,
+        others_missed: 1,
+    }];
+    let told = plain(&(history, verdict), Exit::Pass);
+    let lines = "             region: 60 of 200 clients, 60 dropped; outside: 140 clients,\n             2 dropped, 1 event missed\n";
+    assert!(told.contains(lines), "{told}");
+}
+
+#[test]
+fn a_reload_storm_is_drawn_where_there_was_one() {
+    let (mut history, verdict) = fixture::pass();
+    assert!(!plain(&(history.clone(), verdict.clone()), Exit::Pass).contains("  reload"));
+    for client in &mut history.clients {
+        let asked = client.sessions[1].opened;
+        client.reloads.push(crate::history::Reload {
+            asked,
+            ended: asked,
+            status: Some(200),
+            bytes: 10,
+            why: "".into(),
+        });
+    }
+    let told = plain(&(history, verdict), Exit::Pass);
+    let bars = |label: &str| {
+        let mut lines = told.lines().skip_while(|line| !line.starts_with(label));
+        lines.next().unwrap().split('│').nth(1).unwrap().to_owned()
+    };
+    // As many as came back, in half the height.
+    let (opened, reload) = (bars("  opened"), bars("  reload"));
+    let most = |line: &str| line.chars().position(|c| c == '█');
+    assert_eq!(most(&opened), most(&reload), "{told}");
 }

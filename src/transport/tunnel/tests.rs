@@ -1,6 +1,11 @@
 //! Tunnels over real loopback sockets: what goes through, and what befalls it.
 
+use std::pin::pin;
+
+use futures::poll;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpListener;
+use tokio::time::timeout;
 
 use super::*;
 use crate::transport::is_reset;
@@ -154,7 +159,9 @@ async fn who_does_not_read_makes_the_other_wait() {
 #[tokio::test]
 async fn a_server_that_is_down_is_refused_and_one_that_is_no_client_of_herds_turned_away() {
     let rig = Rig::new().await;
-    let mut stranger = TcpStream::connect(rig.tunnels.address).await.unwrap();
+    let mut stranger = TcpStream::connect(rig.tunnels.pairs.address())
+        .await
+        .unwrap();
     let (mut near, mut server) = rig.both(1).await;
     server.write_all(b"mine").await.unwrap();
     assert_eq!(some(&mut near, 4).await, b"mine");
@@ -234,18 +241,12 @@ async fn a_dial_into_a_hole_gets_through_once_it_asks_again() {
 #[tokio::test]
 async fn a_blow_hits_dials_that_are_under_way() {
     let rig = Rig::new().await;
-    let listener = rig.tunnels.listener.lock().await;
-    let dial = rig.dial(1);
-    let cut = async {
-        // The dial waits for its loopback connection.
-        let reached = rig.target.accept().await.unwrap();
-        rig.tunnels.befall(ALL, Blow::End(End::Rst), Dials::Refused);
-        let clear = Blow::Weather(Weather::Clear);
-        rig.tunnels.befall(ALL, clear, Dials::Through);
-        drop(listener);
-        reached
-    };
-    let (dialled, _) = tokio::join!(dial, cut);
+    let mut dial = pin!(rig.dial(1));
+    assert!(poll!(&mut dial).is_pending(), "it was over at once");
+    rig.tunnels.befall(ALL, Blow::End(End::Rst), Dials::Refused);
+    let clear = Blow::Weather(Weather::Clear);
+    rig.tunnels.befall(ALL, clear, Dials::Through);
+    let dialled = dial.await;
     assert_eq!(dialled.unwrap_err(), AttemptOutcome::Refused);
     assert!(rig.dial(1).await.is_ok());
 }
@@ -277,4 +278,36 @@ async fn late_bytes_come_late_and_a_trickle_is_cut_in_the_middle() {
     near.write_all(b"hello").await.unwrap();
     assert_eq!(some(&mut server, 5).await, b"hello");
     assert!(rig.tunnels.clock.now().since(sent) >= delay);
+}
+
+/// A connect is a question and its answer, and each of them is late.
+#[tokio::test]
+async fn a_slow_network_delays_a_connect_by_its_round_trip() {
+    let rig = Rig::new().await;
+    let delay = Duration::from_millis(100);
+    let half = Part { share: 0.5, ..ALL };
+    let (hit, spared) = match half.holds(ClientId(1)) {
+        true => (1, 2),
+        false => (2, 1),
+    };
+    let late = Blow::Weather(Weather::Late(delay));
+    rig.tunnels.befall(half, late, Dials::Through);
+    let took = async |client| {
+        let begun = rig.tunnels.clock.now();
+        let reached = rig.dial(client).await;
+        (reached, rig.tunnels.clock.now().since(begun))
+    };
+    let (reached, time) = took(hit).await;
+    assert!(reached.is_ok() && time >= 2 * delay, "{time:?}");
+    let (reached, time) = took(spared).await;
+    assert!(reached.is_ok() && time < delay, "{time:?}");
+    let short = Duration::from_millis(150);
+    let reaching = rig.tunnels.reach(ClientId(hit), &rig.url, None, short);
+    assert_eq!(reaching.await.unwrap_err(), AttemptOutcome::Timeout);
+    // A refusal takes as long as any answer.
+    let begun = rig.tunnels.clock.now();
+    drop(rig.target);
+    let reaching = rig.tunnels.reach(ClientId(hit), &rig.url, None, LIMIT);
+    assert_eq!(reaching.await.unwrap_err(), AttemptOutcome::Refused);
+    assert!(rig.tunnels.clock.now().since(begun) >= 2 * delay);
 }

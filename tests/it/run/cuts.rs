@@ -6,21 +6,15 @@ use std::time::Duration;
 use herd::history::file::read_all;
 use herd::history::{Cause, ClientId, History, chosen};
 
-use super::{QUICK, Stage, outcome, together};
+use super::texts::quick;
+use super::{Stage, outcome, together};
 
-/// [`QUICK`] with so many clients, these lines in `[client]` and these in `[outage]`.
+mod paths;
+
+/// So many clients, these lines of theirs, and this outage.
 fn scenario(clients: u32, client: &str, outage: &str) -> String {
-    QUICK
-        .replace("clients = 24", &format!("clients = {clients}"))
-        .replace(
-            "[client.backoff]\n",
-            &format!("[client]\n{client}\n[client.backoff]\n"),
-        )
-        .replace(
-            "[outage]\ndown = \"300ms\"\n",
-            &format!("[outage]\n{outage}\n"),
-        )
-        .replace("quiet-period = \"500ms\"\ncommand-limit = \"1s\"\n", "")
+    let all = quick().clients(clients).client(client).outages(&[outage]);
+    all.text()
 }
 
 fn history(stage: &Stage) -> History {
@@ -177,10 +171,9 @@ fn a_cut_that_nobody_notices_proves_nothing() {
 /// Cuts and restarts in one scenario, each judged on its own.
 #[test]
 fn outages_of_several_kinds_follow_one_another() {
-    let text = scenario(24, "", "down = \"300ms\"").replace(
-        "[outage]\ndown = \"300ms\"\nsteady = \"300ms\"\n",
-        "[[outage]]\ndown = \"300ms\"\nsteady = \"300ms\"\n[[outage]]\ncut = \"rst\"\ndown = \"300ms\"\nsteady = \"300ms\"\n",
-    );
+    let text = quick()
+        .outages(&["down = \"300ms\"", "cut = \"rst\"\ndown = \"300ms\""])
+        .text();
     let (stage, ended) = Stage::run_unless_busy(&text, &[]);
     ended.with(0).says(&["PASS"]);
     let summary = stage.summary();

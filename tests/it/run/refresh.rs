@@ -2,13 +2,8 @@
 
 use serde_json::Value;
 
-use super::{QUICK, Stage, outcome, rows, together, unless_busy};
-
-/// [`QUICK`] with these lines in its outage, and these before its first table.
-fn scenario(top: &str, outage: &str) -> String {
-    let all = QUICK.replace("[outage]", &format!("[outage]\n{outage}"));
-    format!("{top}\n{all}")
-}
+use super::texts::quick;
+use super::{Stage, outcome, rows, together, unless_busy};
 
 fn number(value: &Value) -> u64 {
     value.as_u64().unwrap()
@@ -23,7 +18,7 @@ fn clients_that_start_anew_resume_or_are_new_and_a_right_server_passes() {
             let (stage, ended) = unless_busy(|| {
                 let stage = Stage::new();
                 let lines = format!("refresh = \"10%\"\npersist = {persist}");
-                let ended = stage.run(&scenario("", &lines), &[]).end();
+                let ended = stage.run(&quick().outage(&lines).text(), &[]).end();
                 (stage, ended)
             });
             ended.with(0).says(&["2 refreshes", "Server"]);
@@ -58,10 +53,13 @@ fn a_server_that_loses_on_resume_fails_clients_that_kept_their_memory() {
     let stage = Stage::new();
     let lines = "refresh = \"100%\"\npersist = true";
     let args = ["--defect", "lose-on-resume"];
-    stage.run(&scenario("", lines), &args).end().with(1);
+    let text = quick().outage(lines).text();
+    let ended = stage.run(&text, &args).end().with(1);
     stage.assert_empty();
     let summary = stage.summary();
     assert_eq!(outcome(&summary, "exactly-once"), "fail");
+    // All of them dialled when herd said so.
+    ended.says(&["24 clients started anew, with their cursor"]);
     assert_eq!(number(&summary["outages"][0]["refresh"]["kept"]), 24);
     assert_eq!(number(&summary["delivery"]["lost"]), 24);
 }
@@ -70,10 +68,8 @@ fn a_server_that_loses_on_resume_fails_clients_that_kept_their_memory() {
 #[test]
 fn the_reload_storm_is_timed_and_failures_are_stated() {
     let run = |path: &str, words: &'static [&'static str], done: u64| {
-        let text = QUICK.replace(
-            "[client.backoff]",
-            &format!("[client]\nreload = \"http://127.0.0.1:{{port}}{path}\"\n[client.backoff]"),
-        );
+        let reload = format!("reload = \"http://127.0.0.1:{{port}}{path}\"");
+        let text = quick().client(&reload).text();
         move || {
             let stage = Stage::new();
             let args = ["--defect", "reset-always", "--max-resets", "24"];

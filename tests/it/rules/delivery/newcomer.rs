@@ -276,3 +276,34 @@ fn reloads_are_timed_and_those_that_failed_are_stated() {
         resets.why
     );
 }
+
+/// Nobody dialled by the policy: that isn't the same as nobody back.
+#[test]
+fn a_wave_of_refreshes_says_that_it_was_one() {
+    let told = |memory| {
+        let herd = published(Builder::new(40)).each(move |_, s| {
+            before(s);
+            s.refreshed(1_500, memory).open(3_000);
+            s.got_every(5_002, 100, 7..=10);
+        });
+        let verdict = judge(&herd.end(END));
+        let why = |check| {
+            let mut of = verdict.findings.iter().filter(|f| f.check == check);
+            of.next().unwrap().why.clone()
+        };
+        let checks = [Check::ReconnectSpread, Check::Peak, Check::ExactlyOnce];
+        checks.map(why)
+    };
+    for (memory, words) in [
+        (Memory::Kept, "40 clients started anew, with their cursor"),
+        (
+            Memory::Lost,
+            "40 clients started anew, without their memory",
+        ),
+    ] {
+        let [spread, peak, once] = told(memory);
+        assert!(spread.starts_with(words), "{spread}");
+        assert!(peak.starts_with(words), "{peak}");
+        assert!(!once.contains("nobody came back"), "{once}");
+    }
+}
