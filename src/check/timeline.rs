@@ -336,6 +336,13 @@ fn falls(history: &History, start: Start) -> Vec<FallSpan> {
         });
         found.min()
     };
+    // Each shard cuts its own clients off: the network is back when it is for the last of them.
+    let last = |of: fn(&Mark) -> Option<u32>| {
+        let marks = history.marks.iter();
+        let found = marks.filter_map(|(at, mark)| (of(mark) == Some(start.outage)).then_some(*at));
+        found.max()
+    };
+    let is_cut = history.header.terms.outage(start.outage).trigger == TriggerKind::Cut;
     let span = |(place, (at, fall, target)): (usize, &(Elapsed, u32, Option<u16>))| {
         let next = begun.get(place + 1);
         let to = next.map_or(Elapsed(u64::MAX), |(at, ..)| *at);
@@ -344,7 +351,10 @@ fn falls(history: &History, start: Start) -> Vec<FallSpan> {
             target: *target,
             at: *at,
             gone: first(gone_of, *at, to),
-            ready: first(ready_of, *at, to),
+            ready: match is_cut {
+                true => last(ready_of),
+                false => first(ready_of, *at, to),
+            },
         }
     };
     begun.iter().enumerate().map(span).collect()
