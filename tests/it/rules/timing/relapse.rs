@@ -1,5 +1,7 @@
 //! Rule 3 where relapses are hard to tell from restarts: pods rolled one by one, and a server that is never ready again.
 
+use std::time::Duration;
+
 use herd::check::{Check, Outcome, judge};
 use herd::history::build::{self, Builder};
 use herd::history::{Cause, CutKind, Elapsed, History, Mark, TriggerKind};
@@ -114,7 +116,7 @@ fn rule_6_who_dropped_just_before_the_end_may_still_come_back() {
 #[test]
 fn a_waves_peak_in_a_second_is_that_whatever_window_is_judged() {
     let history = spread(20, 1_900)
-        .terms(|t| t.peak_window = std::time::Duration::from_secs(30))
+        .terms(|t| t.peak_window = Duration::from_secs(30))
         .end(60_000);
     assert_eq!(judge(&history).outages[0].waves[0].peak_1s, 10);
 }
@@ -155,4 +157,24 @@ fn rule_3_a_cut_that_is_noticed_late_is_no_relapse() {
     assert_eq!(noticed(Some(TRIGGER - 20)), Pass);
     assert_eq!(noticed(Some(READY + 20_000)), Fail, "silent long after it");
     assert_eq!(noticed(None), Fail);
+}
+
+/// One client that comes and goes between two falls must not make the second one look like another pod's turn.
+#[test]
+fn rule_3_a_stray_drop_hides_no_relapse() {
+    for kind in [TriggerKind::Command, TriggerKind::Wait] {
+        let again = |stray: bool| {
+            let clients = spread(50, 9_000).terms(|t| t.outages[0].trigger = kind);
+            let clients = clients.each(|k, s| {
+                if k == 1 && stray {
+                    s.dropped(30_000).resume(30_500, 2);
+                }
+                if k <= 30 {
+                    s.dropped(40_000).resume(41_000 + 150 * u64::from(k), 2);
+                }
+            });
+            outcome(&clients.end(90_000), Check::Relapse)
+        };
+        assert_eq!((again(false), again(true)), (Fail, Fail), "{kind:?}");
+    }
 }
