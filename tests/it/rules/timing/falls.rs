@@ -2,7 +2,7 @@
 
 use herd::check::{Check, Outcome, judge};
 use herd::history::build::Builder;
-use herd::history::{History, Mark, TriggerKind};
+use herd::history::{Cause, Elapsed, History, Mark, TriggerKind};
 
 use Outcome::{Fail, Pass};
 
@@ -186,4 +186,21 @@ fn one_stampede_in_a_rolling_restart_fails() {
     assert_eq!(outcomes(&history), [Fail, Fail]);
     let finding = found(&history, Check::ReconnectSpread);
     assert!(finding.why.contains("fall 2"), "{finding:?}");
+}
+
+/// A connection that brought events until the last fall was not lost in the first one.
+#[test]
+fn rule_5_a_half_open_session_counts_as_down_since_the_fall_that_it_did_not_outlive() {
+    let third = 50_000;
+    let mut history = rolling(honest);
+    // It stands on the third target all the time, and nobody tells it that that one is gone.
+    let quiet = &mut history.clients[31];
+    assert_eq!((quiet.id.0, quiet.sessions.len()), (32, 2));
+    quiet.sessions[0].silent_since = Some(Elapsed::from_millis(third - 30));
+    let noticed = Elapsed::from_millis(third + 90);
+    quiet.sessions[0].closed = Some((noticed, Cause::HalfOpen));
+    let returns = judge(&history).returns;
+    let of_client = returns.iter().filter(|r| r.client.0 == 32);
+    let dropped: Vec<_> = of_client.map(|r| (r.wave, r.dropped.millis())).collect();
+    assert_eq!(dropped, [(3, 50_005.0)]);
 }
