@@ -11,7 +11,7 @@ use std::collections::HashSet;
 use std::time::Duration;
 
 use crate::check::Return;
-use crate::history::{Attempt, Client, ClientId, Elapsed, History, Mark, TriggerKind};
+use crate::history::{Attempt, Client, ClientId, CutKind, Elapsed, History, Mark, TriggerKind};
 
 use absence::{Absence, absences_of, flapped};
 use before::Before;
@@ -75,23 +75,43 @@ pub struct FallSpan {
 
 impl OutageSpan {
     /// Whether what drops at this instant is still the doing of one of herd's own falls. Until a server is gone, it is being
-    /// stopped; whom a cut leaves in silence finds out `silence` later.
-    fn stopping(&self, drop: Elapsed, silence: Duration) -> bool {
+    /// stopped; in a slow network the end of a connection comes up to `slack` later.
+    fn stopping(&self, drop: Elapsed, slack: Duration) -> bool {
         let caused = |fall: &FallSpan| {
             let over = fall.ready.or(fall.gone);
-            fall.at <= drop && over.is_none_or(|over| drop <= over + silence + PAUSE)
+            fall.at <= drop && over.is_none_or(|over| drop <= over + slack + PAUSE)
         };
         self.falls.iter().any(caused)
     }
 
-    /// Whether a session that ended for want of signs of life at `drop` had its last one before a cut of this outage was over.
-    fn silenced(&self, last_sign: Option<Elapsed>, drop: Elapsed) -> bool {
-        let caused = |fall: &FallSpan| {
+    /// Since when a cut of this outage had left a session in silence that ended for want of signs of life at `drop`: from its
+    /// last one on, and not before the cut; none = no cut did.
+    fn silenced(&self, last_sign: Option<Elapsed>, drop: Elapsed) -> Option<Elapsed> {
+        let last_sign = last_sign?;
+        let caused = |fall: &&FallSpan| {
             let over = fall.ready.or(fall.gone);
-            let before = |sign| over.is_none_or(|over| sign <= over + PAUSE);
-            fall.at <= drop && last_sign.is_some_and(before)
+            fall.at <= drop && over.is_none_or(|over| last_sign <= over + PAUSE)
         };
-        self.falls.iter().any(caused)
+        let fall = self.falls.iter().find(caused)?;
+        Some(last_sign.max(fall.at))
+    }
+
+    /// How many clients lost connections of a wave otherwise than by the cut: neither in it, nor one close after the other with
+    /// those, nor by a silence that it began. However late that was noticed: a profile may have a limit of its own.
+    fn unexplained(&self, drops: &[Absence], slack: Duration) -> usize {
+        let mut in_it: Option<Elapsed> = None;
+        let mut others = HashSet::new();
+        for drop in drops.iter().filter(|drop| !drop.own) {
+            if self.silenced(drop.silent, drop.at).is_some() {
+                continue;
+            }
+            if self.stopping(drop.at, slack) || in_it.is_some_and(|at| drop.at.since(at) <= PAUSE) {
+                in_it = Some(drop.at);
+            } else {
+                others.insert(drop.client);
+            }
+        }
+        others.len()
     }
 }
 
@@ -154,6 +174,8 @@ pub struct Place {
     pub wave: u32,
     /// It delivered nothing and lasted under 1 s, or was refused or declined: the client is still away (rule 1 of judgement).
     pub flapped: bool,
+    /// Since when a cut had left it in silence, where its client noticed that later.
+    pub silenced: Option<Elapsed>,
 }
 
 impl Timeline {
@@ -237,9 +259,12 @@ impl Timeline {
             waves: Vec::new(),
         };
         let terms = &history.header.terms;
-        let silence = match terms.outage(start.outage).trigger {
-            // A tenth more for timers that are late.
-            TriggerKind::Cut => terms.silence.unwrap_or_default().mul_f64(1.1),
+        let asked = terms.outage(start.outage);
+        let slack = match asked.cut {
+            // What is under way arrives as late as ever; a tenth more for timers that are late.
+            Some(CutKind::Latency | CutKind::Bandwidth) => {
+                terms.silence.unwrap_or_default().mul_f64(1.1)
+            }
             _ => Duration::ZERO,
         };
         let died = history
@@ -257,15 +282,14 @@ impl Timeline {
             let lost = drops.iter().filter(|a| !a.own).map(|a| a.client);
             let lost = lost.collect::<HashSet<_>>().len();
             let first_drop = drops[0].at;
-            let triggered = match history.header.terms.outage(start.outage).trigger {
+            let triggered = match asked.trigger {
                 _ if start.outage == 0 => false,
                 TriggerKind::Child | TriggerKind::Rolling => {
                     outage.stopping(first_drop, Duration::ZERO)
                 }
-                // However late it was noticed: a profile may have a limit of silence of its own.
                 TriggerKind::Cut => {
-                    outage.stopping(first_drop, silence)
-                        || drops.iter().all(|a| outage.silenced(a.silent, a.at))
+                    let others = outage.unexplained(drops, slack);
+                    others == 0 || others < least_judged(history.clients.len()) && others < lost
                 }
                 TriggerKind::Command | TriggerKind::Wait => {
                     !before.fell_again(&clients, history.clients.len(), died)
@@ -284,6 +308,10 @@ impl Timeline {
             before.add(clients, history.clients.len());
             for absence in drops {
                 self.returns.push(absence.row(history, start.outage, wave));
+                if asked.trigger == TriggerKind::Cut {
+                    let lost = &mut self.sessions[absence.client][absence.lost()];
+                    lost.silenced = outage.silenced(absence.silent, absence.at);
+                }
                 for session in absence.sessions.clone() {
                     let place = &mut self.sessions[absence.client][session];
                     (place.outage, place.wave) = (start.outage, wave);

@@ -159,6 +159,71 @@ fn rule_3_a_cut_that_is_noticed_late_is_no_relapse() {
     assert_eq!(noticed(None), Fail);
 }
 
+/// How long silence may go unnoticed says nothing of a server that ends connections by itself.
+#[test]
+fn rule_3_a_server_that_falls_while_silence_might_still_be_noticed_is_a_relapse() {
+    let silence = Duration::from_secs(45);
+    for cut in [CutKind::Fin, CutKind::Rst, CutKind::Refuse] {
+        let again = spread(50, 9_000).terms(|t| {
+            t.outages[0].trigger = TriggerKind::Cut;
+            (t.outages[0].cut, t.silence) = (Some(cut), Some(silence));
+        });
+        let again = again.each(|k, s| {
+            s.dropped(READY + 30_000);
+            s.resume(READY + 31_000 + 150 * u64::from(k), 2);
+        });
+        assert_eq!(outcome(&again.end(90_000), Check::Relapse), Fail, "{cut:?}");
+    }
+}
+
+/// In a slow network what ended in the cut is heard of later, whoever ended it.
+#[test]
+fn rule_3_an_end_that_comes_late_out_of_a_slow_network_is_no_relapse() {
+    let ended = |ms: u64| {
+        let clients = Builder::new(50)
+            .terms(|t| {
+                t.outages[0].trigger = TriggerKind::Cut;
+                t.outages[0].cut = Some(CutKind::Latency);
+                t.silence = Some(Duration::from_secs(10));
+            })
+            .outage(1, TRIGGER, READY)
+            .each(|k, s| {
+                s.open(1).dropped(ms).open(ms + 1_000 + 200 * u64::from(k));
+            });
+        outcome(&clients.end(120_000), Check::Relapse)
+    };
+    assert_eq!(ended(READY + 12_000), Pass);
+    assert_eq!(ended(READY + 12_001), Fail);
+}
+
+/// Clients find a blackhole one after the other. Some that the server ends meanwhile are a wave of its own making, a stray one
+/// is none.
+#[test]
+fn rule_3_what_the_server_ends_among_silent_ones_is_a_relapse() {
+    let ended = |by_server: u32| {
+        let clients = Builder::new(50)
+            .terms(|t| {
+                t.outages[0].trigger = TriggerKind::Cut;
+                t.outages[0].cut = Some(CutKind::Blackhole);
+                t.silence = Some(Duration::from_secs(10));
+            })
+            .outage(1, TRIGGER, READY)
+            .each(|k, s| {
+                let at = READY + 100 * u64::from(k);
+                s.open(1);
+                match k > 20 && k <= 20 + by_server {
+                    false => s.silent(TRIGGER - 20).closed(at, Cause::Heartbeat),
+                    true => s.closed(at, Cause::Reset),
+                };
+                s.open(at + 200 * u64::from(k));
+            });
+        outcome(&clients.end(120_000), Check::Relapse)
+    };
+    assert_eq!(ended(0), Pass);
+    assert_eq!(ended(2), Pass);
+    assert_eq!(ended(20), Fail);
+}
+
 /// One client that comes and goes between two falls must not make the second one look like another pod's turn.
 #[test]
 fn rule_3_a_stray_drop_hides_no_relapse() {
