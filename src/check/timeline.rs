@@ -67,9 +67,9 @@ pub struct FallSpan {
     pub target: Option<u16>,
     /// When it began.
     pub at: Elapsed,
-    /// When the server was gone.
+    /// When the server was gone; none of a cut, which takes no server.
     pub gone: Option<Elapsed>,
-    /// When it was ready again.
+    /// When it was ready again, or the network was back.
     pub ready: Option<Elapsed>,
 }
 
@@ -378,7 +378,8 @@ fn falls(history: &History, start: Start) -> Vec<FallSpan> {
             fall: *fall,
             target: *target,
             at: *at,
-            gone: first(gone_of, *at, to),
+            // The network is gone at once, and what happens until it is back is the cut's doing.
+            gone: first(gone_of, *at, to).filter(|_| !is_cut),
             ready: match is_cut {
                 true => last(ready_of),
                 false => first(ready_of, *at, to),

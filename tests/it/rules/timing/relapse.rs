@@ -196,6 +196,29 @@ fn rule_3_an_end_that_comes_late_out_of_a_slow_network_is_no_relapse() {
     assert_eq!(ended(READY + 12_001), Fail);
 }
 
+/// A run that was broken off within a cut: the network was still away.
+#[test]
+fn rule_3_a_cut_goes_on_until_the_network_is_back() {
+    for silent in [false, true] {
+        let clients = Builder::new(50)
+            .terms(|t| {
+                t.outages[0].trigger = TriggerKind::Cut;
+                t.outages[0].cut = Some(CutKind::Latency);
+            })
+            .mark(TRIGGER, Mark::Trigger { outage: 1 })
+            .mark(TRIGGER, Mark::Gone { outage: 1 })
+            .each(|_, s| {
+                s.open(1);
+                match silent {
+                    true => s.silent(15_000).closed(20_000, Cause::Heartbeat),
+                    false => s.closed(20_000, Cause::Reset),
+                };
+            });
+        let history = clients.cut(21_000);
+        assert_eq!(outcome(&history, Check::Relapse), Outcome::Unknown);
+    }
+}
+
 /// Clients find a blackhole one after the other. Some that the server ends meanwhile are a wave of its own making, a stray one
 /// is none.
 #[test]
