@@ -2,7 +2,7 @@
 
 use herd::check::{Check, Outcome, judge};
 use herd::history::build::Builder;
-use herd::history::{Cause, Elapsed, History, Mark, TriggerKind};
+use herd::history::{Cause, Elapsed, History, Mark, Quit, TriggerKind};
 
 use Outcome::{Fail, Pass};
 
@@ -203,4 +203,21 @@ fn rule_5_a_half_open_session_counts_as_down_since_the_fall_that_it_did_not_outl
     let of_client = returns.iter().filter(|r| r.client.0 == 32);
     let dropped: Vec<_> = of_client.map(|r| (r.wave, r.dropped.millis())).collect();
     assert_eq!(dropped, [(3, 50_005.0)]);
+}
+
+/// Whoever came back from one fall and not from the next has not come back: each client is counted once.
+#[test]
+fn a_client_that_is_away_at_last_is_none_that_came_back() {
+    let mut history = crash_loop(honest);
+    let gone = &mut history.clients[..3];
+    for client in gone {
+        client.attempts.pop();
+        client.sessions.pop();
+        let at = Elapsed::from_millis(60_000);
+        client.quit = Some((at, Quit::GaveUp));
+    }
+    let facts = &judge(&history).outages[0];
+    let counts = (facts.dropped, facts.reconnected, facts.gave_up);
+    assert_eq!(counts, (100, 97, 3));
+    assert_eq!(found(&history, Check::AllReconnected).outcome, Fail);
 }
