@@ -71,6 +71,9 @@ pub(crate) fn no_restart(history: &History) -> &'static str {
         TriggerKind::Command => {
             "the restart command did nothing that was seen: no client lost its connection, and the target never stopped answering; does it restart the server that the target names?"
         }
+        TriggerKind::Rolling => {
+            "the rollout ended early: the restart command did nothing that was seen of one target, which never stopped answering; does it restart the one that {target} names?"
+        }
         _ => "nobody restarted the server within the limit",
     }
 }

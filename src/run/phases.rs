@@ -178,6 +178,10 @@ impl Conductor<'_> {
             let Some(outage) = self.outage.as_mut().filter(|outage| !outage.never) else {
                 return Ok(());
             };
+            // A rollout ends at the target that its command did nothing to.
+            if outage.no_restart {
+                return Err(Stopped::Early(End::NoRestart));
+            }
             // A server that dies again is gone again, and the limit begins anew.
             let times = (outage.gone.unwrap_or(trigger), outage.ready);
             if known != Some(times) {

@@ -133,6 +133,37 @@ fn a_command_restarts_a_target_that_is_not_herds() {
     stage.assert_empty();
 }
 
+/// The second target is another way to the same server, and the command does nothing for it: no hour is waited for that.
+#[test]
+fn a_rollout_ends_at_a_target_that_its_command_does_nothing_to() {
+    let stage = Stage::new();
+    let ended = {
+        let server = Serve::start(&stage, &[]);
+        let script = restart_by_command(&stage, &server);
+        let other = server.target().replace("127.0.0.1", "localhost");
+        let scenario = QUICK.replace(
+            "[outage]",
+            "[target]\nready-limit = \"1s\"\n[outage]\npause = \"300ms\"",
+        );
+        let args = [
+            "--target",
+            &server.target(),
+            "--target",
+            &other,
+            "--publish-url",
+            &server.publish(),
+            "--rolling",
+            "--restart-cmd",
+            &format!("if [ $TARGET = 1 ]; then {script}; fi"),
+        ];
+        let ended = stage.run(&scenario, &args).end();
+        end_what_it_started(&stage);
+        ended
+    };
+    ended.with(3).says(&["UNKNOWN", "the rollout ended early"]);
+    stage.assert_empty();
+}
+
 /// The run is nearly over when the last client to come back loses its connection once more: it is waited for, and the
 /// single drop is neither a wave nor a loss.
 #[test]
