@@ -24,14 +24,15 @@ impl Spared {
         let spared = |outage: &OutageSpan| {
             let share = history.header.terms.outage(outage.outage).share;
             let from = outage.trigger.filter(|_| share < 1.0)?;
-            let settled = history.marks.iter().find_map(|(at, mark)| match mark {
+            // Merged shards each say so.
+            let settled = history.marks.iter().filter_map(|(at, mark)| match mark {
                 Mark::Settled { outage: of } if *of == outage.outage => Some(*at),
                 _ => None,
             });
             Some(Self {
                 outage: outage.outage,
                 from,
-                to: settled.unwrap_or(outage.until),
+                to: settled.max().unwrap_or(outage.until),
                 share,
                 clients: history.header.clients,
             })
@@ -107,7 +108,9 @@ impl<'a> Seen<'a> {
         let chosen = chosen.count();
         let rows = timeline.of_outage(spared.outage).iter();
         let within = rows.filter(|r| spared.from <= r.dropped && r.dropped <= spared.to);
-        let (hit, drops): (Vec<_>, Vec<_>) = within.partition(|r| spared.is_chosen(r.client));
+        let (hit, mut drops): (Vec<_>, Vec<_>) = within.partition(|r| spared.is_chosen(r.client));
+        // Who starts anew was closed by herd itself, whatever the network does.
+        drops.retain(|row| !ended(history, row, &Cause::Refreshed));
         let mut hit: Vec<_> = hit.into_iter().map(|r| r.client).collect();
         hit.sort_unstable();
         hit.dedup();
@@ -170,7 +173,7 @@ impl<'a> Seen<'a> {
             let why = why.join("; ");
             let doubtful = late != Outcome::Pass
                 && self.missed.is_empty()
-                && self.drops.iter().all(|row| is_silent(history, row));
+                && (self.drops.iter()).all(|row| ended(history, row, &Cause::Heartbeat));
             return match doubtful {
                 false => (Outcome::Fail, why),
                 true => {
@@ -203,12 +206,13 @@ impl<'a> Seen<'a> {
     }
 }
 
-/// Whether a client itself took this connection for dead.
-fn is_silent(history: &History, row: &Return) -> bool {
+/// Whether the lost connection ended for this cause.
+fn ended(history: &History, row: &Return, cause: &Cause) -> bool {
     let place = history.place(row.client);
     let mut sessions = place.iter().flat_map(|p| &history.clients[*p].sessions);
-    sessions
-        .any(|session| matches!(session.closed, Some((at, Cause::Heartbeat)) if at == row.dropped))
+    sessions.any(
+        |session| matches!(&session.closed, Some((at, why)) if *at == row.dropped && why == cause),
+    )
 }
 
 fn finding(outage: u32, outcome: Outcome, measured: String, why: String) -> Finding {

@@ -28,7 +28,7 @@ pub struct OutageFacts {
     pub ready_ms: Option<Ms>,
     /// Clients that lost their connection.
     pub dropped: u32,
-    /// Of these, clients that came back.
+    /// Of these, clients that came back, the last time too.
     pub reconnected: u32,
     /// Of these, clients whose policy gave up.
     pub gave_up: u32,
@@ -134,13 +134,13 @@ pub struct WaveFacts {
     pub wave: u32,
     /// Clients that lost their connection in it.
     pub dropped: u32,
-    /// Of these, clients that came back.
+    /// Of these, clients that came back, the last time too.
     pub reconnected: u32,
     /// Last minus first reconnect, on opened.
     pub span_ms: Option<Ms>,
     /// Last minus first reconnect, on dialled.
     pub dialled_span_ms: Option<Ms>,
-    /// Most attempts past TCP connect in any peak window.
+    /// Most attempts past TCP connect in any second.
     pub peak_1s: u64,
 }
 

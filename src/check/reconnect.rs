@@ -293,7 +293,8 @@ impl Case<'_> {
         let terms = self.history.header.terms.outage(outage.outage);
         let asked = |id| history::chosen(id, self.history.header.clients, terms.share);
         let all = self.history.clients.iter().filter(|c| asked(c.id)).count();
-        let dropped = facts::count_clients(self.timeline.of_outage(outage.outage).iter());
+        let rows = self.timeline.of_outage(outage.outage).iter();
+        let dropped = facts::count_clients(rows.filter(|row| asked(row.client)));
         let few = f64::from(dropped) < LEAST_DROPPED * all as f64;
         (few && outage.outage > 0).then(|| match terms.share < 1.0 {
             false => format!(

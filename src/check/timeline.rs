@@ -5,16 +5,19 @@
 
 mod absence;
 mod before;
+mod falls;
 mod starts;
 
 use std::collections::HashSet;
 use std::time::Duration;
 
 use crate::check::Return;
-use crate::history::{Attempt, Client, ClientId, Elapsed, History, Mark, TriggerKind};
+use crate::history::{Attempt, Client, ClientId, CutKind, Elapsed, History, Mark, TriggerKind};
 
 use absence::{Absence, absences_of, flapped};
 use before::Before;
+pub use falls::FallSpan;
+use falls::{Falls, falls};
 use starts::{Start, settle_half_open, starts};
 
 /// A session shorter than this that delivered nothing is no reconnect (rule 1 of judgement).
@@ -56,58 +59,6 @@ pub struct OutageSpan {
     pub falls: Vec<FallSpan>,
     /// Its waves, in order.
     pub waves: Vec<WaveSpan>,
-}
-
-/// One time that a server was stopped, or the network was taken away.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct FallSpan {
-    /// From 1 within its outage.
-    pub fall: u32,
-    /// Which target, from 0; none = all of them.
-    pub target: Option<u16>,
-    /// When it began.
-    pub at: Elapsed,
-    /// When the server was gone.
-    pub gone: Option<Elapsed>,
-    /// When it was ready again.
-    pub ready: Option<Elapsed>,
-}
-
-impl OutageSpan {
-    /// Whether what drops at this instant is still the doing of one of herd's own falls. Until a server is gone, it is being
-    /// stopped; whom a cut leaves in silence finds out `silence` later.
-    fn stopping(&self, drop: Elapsed, silence: Duration) -> bool {
-        let caused = |fall: &FallSpan| {
-            let over = fall.ready.or(fall.gone);
-            fall.at <= drop && over.is_none_or(|over| drop <= over + silence + PAUSE)
-        };
-        self.falls.iter().any(caused)
-    }
-
-    /// Whether a session that ended for want of signs of life at `drop` had its last one before a cut of this outage was over.
-    fn silenced(&self, last_sign: Option<Elapsed>, drop: Elapsed) -> bool {
-        let caused = |fall: &FallSpan| {
-            let over = fall.ready.or(fall.gone);
-            let before = |sign| over.is_none_or(|over| sign <= over + PAUSE);
-            fall.at <= drop && last_sign.is_some_and(before)
-        };
-        self.falls.iter().any(caused)
-    }
-}
-
-/// When the falls of an outage began.
-struct Falls(Vec<Elapsed>);
-
-impl Falls {
-    /// The fall, from 1, that a drop belongs to, where there are several.
-    fn of(&self, drop: Elapsed) -> Option<u32> {
-        let several = self.0.len() > 1;
-        several.then(|| self.0.partition_point(|at| *at <= drop) as u32)
-    }
-
-    fn same(&self, a: Elapsed, b: Elapsed) -> bool {
-        self.of(a) == self.of(b)
-    }
 }
 
 /// Drops close together: a pause of more than 1 s starts a new wave.
@@ -154,6 +105,8 @@ pub struct Place {
     pub wave: u32,
     /// It delivered nothing and lasted under 1 s, or was refused or declined: the client is still away (rule 1 of judgement).
     pub flapped: bool,
+    /// Since when a cut had left it in silence, where its client noticed that later.
+    pub silenced: Option<Elapsed>,
 }
 
 impl Timeline {
@@ -237,16 +190,19 @@ impl Timeline {
             waves: Vec::new(),
         };
         let terms = &history.header.terms;
-        let silence = match terms.outage(start.outage).trigger {
-            // A tenth more for timers that are late.
-            TriggerKind::Cut => terms.silence.unwrap_or_default().mul_f64(1.1),
+        let asked = terms.outage(start.outage);
+        let slack = match asked.cut {
+            // What is under way arrives as late as ever; a tenth more for timers that are late.
+            Some(CutKind::Latency | CutKind::Bandwidth) => {
+                terms.silence.unwrap_or_default().mul_f64(1.1)
+            }
             _ => Duration::ZERO,
         };
         let died = history
             .marks
             .iter()
             .any(|(at, mark)| matches!(mark, Mark::Died { .. }) && start.at <= *at && *at < until);
-        let outage_falls = Falls(outage.falls.iter().map(|fall| fall.at).collect());
+        let outage_falls = Falls::of_spans(&outage.falls);
         let mut before = Before::default();
         // A fall begins a wave of its own, however soon it follows.
         let together =
@@ -257,15 +213,14 @@ impl Timeline {
             let lost = drops.iter().filter(|a| !a.own).map(|a| a.client);
             let lost = lost.collect::<HashSet<_>>().len();
             let first_drop = drops[0].at;
-            let triggered = match history.header.terms.outage(start.outage).trigger {
+            let triggered = match asked.trigger {
                 _ if start.outage == 0 => false,
                 TriggerKind::Child | TriggerKind::Rolling => {
                     outage.stopping(first_drop, Duration::ZERO)
                 }
-                // However late it was noticed: a profile may have a limit of silence of its own.
                 TriggerKind::Cut => {
-                    outage.stopping(first_drop, silence)
-                        || drops.iter().all(|a| outage.silenced(a.silent, a.at))
+                    let others = outage.unexplained(drops, slack);
+                    others == 0 || others < least_judged(history.clients.len()) && others < lost
                 }
                 TriggerKind::Command | TriggerKind::Wait => {
                     !before.fell_again(&clients, history.clients.len(), died)
@@ -284,6 +239,10 @@ impl Timeline {
             before.add(clients, history.clients.len());
             for absence in drops {
                 self.returns.push(absence.row(history, start.outage, wave));
+                if asked.trigger == TriggerKind::Cut {
+                    let lost = &mut self.sessions[absence.client][absence.lost()];
+                    lost.silenced = outage.silenced(absence.silent, absence.at);
+                }
                 for session in absence.sessions.clone() {
                     let place = &mut self.sessions[absence.client][session];
                     (place.outage, place.wave) = (start.outage, wave);
@@ -309,45 +268,6 @@ pub fn dials<'a>(client: &'a Client, row: &Return) -> &'a [Attempt] {
 pub fn client(history: &History, id: ClientId) -> Option<(usize, &Client)> {
     let index = history.place(id)?;
     Some((index, &history.clients[index]))
-}
-
-/// The falls of an outage. A history that tells of none has one, which is all of it.
-fn falls(history: &History, start: Start) -> Vec<FallSpan> {
-    let Some(trigger) = start.trigger else {
-        return Vec::new();
-    };
-    let told = history.marks.iter().filter_map(|(at, mark)| match mark {
-        Mark::Fall {
-            outage,
-            fall,
-            target,
-        } if *outage == start.outage => Some((*at, *fall, *target)),
-        _ => None,
-    });
-    let mut begun: Vec<_> = told.collect();
-    begun.sort_unstable();
-    begun.dedup_by_key(|(_, fall, _)| *fall);
-    if begun.is_empty() {
-        begun.push((trigger, 1, None));
-    }
-    let first = |of: fn(&Mark) -> Option<u32>, from: Elapsed, to: Elapsed| {
-        let found = history.marks.iter().filter_map(|(at, mark)| {
-            (of(mark) == Some(start.outage) && (from..to).contains(at)).then_some(*at)
-        });
-        found.min()
-    };
-    let span = |(place, (at, fall, target)): (usize, &(Elapsed, u32, Option<u16>))| {
-        let next = begun.get(place + 1);
-        let to = next.map_or(Elapsed(u64::MAX), |(at, ..)| *at);
-        FallSpan {
-            fall: *fall,
-            target: *target,
-            at: *at,
-            gone: first(gone_of, *at, to),
-            ready: first(ready_of, *at, to),
-        }
-    };
-    begun.iter().enumerate().map(span).collect()
 }
 
 fn ready_of(mark: &Mark) -> Option<u32> {

@@ -179,7 +179,7 @@ impl Conductor<'_> {
             let Some(outage) = self.outage.as_mut().filter(|outage| !outage.never) else {
                 return Ok(());
             };
-            // Of several targets one may have been passed over, when others had been restarted already.
+            // A rollout ends at the target that its command did nothing to.
             if outage.no_restart {
                 return Err(Stopped::Early(End::NoRestart));
             }

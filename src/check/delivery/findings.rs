@@ -6,9 +6,9 @@ use super::catalogue::Catalogue;
 use super::explain;
 use super::walk::Totals;
 use crate::check::timeline::Timeline;
-use crate::check::words::{no_restart, unprimed};
+use crate::check::words::{names, no_restart, unprimed};
 use crate::check::{Check, Finding, Outcome, Wrong};
-use crate::history::{DeliveryMode, End, Fate, History, PublicationKind, Source};
+use crate::history::{Client, ClientId, DeliveryMode, End, Fate, History, PublicationKind, Source};
 
 /// Everything that the answers rest on.
 pub(super) struct Case<'a> {
@@ -142,13 +142,9 @@ impl Case<'_> {
             ));
         }
         why.extend(self.failed_reloads());
-        let mut finding = self.finding(
-            Check::Resets,
-            told <= most,
-            measured,
-            why.clone(),
-            self.unseen(),
-        );
+        let mut unseen = self.unseen();
+        unseen.extend(self.not_reloaded());
+        let mut finding = self.finding(Check::Resets, told <= most, measured, why.clone(), unseen);
         finding.limit = most.to_string();
         if finding.outcome == Outcome::Pass {
             finding.why = why.join("; ");
@@ -166,6 +162,18 @@ impl Case<'_> {
             failed.count(),
             reloads().count(),
             first.why.escape_debug()
+        ))
+    }
+
+    /// What a reload covers is there only where that was had: a client that asked and never got it shows what nobody knows.
+    fn not_reloaded(&self) -> Option<String> {
+        let without = |c: &&Client| c.reloads.last().is_some_and(|r| !r.is_done());
+        let clients = self.history.clients.iter().filter(without);
+        let clients: Vec<ClientId> = clients.map(|c| c.id).collect();
+        let failed = self.failed_reloads().filter(|_| !clients.is_empty())?;
+        Some(format!(
+            "{failed}; {} never got what covers the events that they missed",
+            names(&clients)
         ))
     }
 

@@ -29,7 +29,7 @@ pub(super) struct Presence {
 
 impl Presence {
     /// From the client's sessions that didn't flap. A half-open one ends when its return says that the cut was, which
-    /// is earlier than when herd closed it.
+    /// is earlier than when herd closed it, and one that a cut silenced when it did so: nobody could have served it any more.
     pub(super) fn new(
         client: &Client,
         places: &[Place],
@@ -42,11 +42,13 @@ impl Presence {
             .iter()
             .enumerate()
             .filter(|(i, _)| counts(*i))
-            .map(|(_, session)| {
+            .map(|(i, session)| {
+                let silenced = places.get(i).and_then(|place| place.silenced);
                 let until = session.dropped().map(|closed| {
                     returns
                         .iter()
                         .map(|r| r.dropped)
+                        .chain(silenced)
                         .filter(|at| *at >= session.opened && *at < closed)
                         .fold(closed, Elapsed::min)
                 });

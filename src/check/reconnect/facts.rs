@@ -18,7 +18,7 @@ pub(super) fn facts(
 ) -> OutageFacts {
     let rows = case.timeline.of_outage(outage.outage);
     let dropped: u32 = count_clients(rows.iter());
-    let reconnected = count_clients(rows.iter().filter(|r| r.session.is_some()));
+    let reconnected = count_back(rows);
     let away = rows.iter().filter(|r| r.session.is_none());
     let gave_up = away.filter(|r| matches!(case.quit(r), Some(Quit::GaveUp)));
     let recoveries = rows.iter().filter_map(|r| case.recovery(r));
@@ -63,6 +63,12 @@ pub(super) fn count_clients<'a>(rows: impl Iterator<Item = &'a Return>) -> u32 {
     clients.sort_unstable();
     clients.dedup();
     clients.len() as u32
+}
+
+/// Of the clients of these rows, those that came back from all of them.
+fn count_back(rows: &[Return]) -> u32 {
+    let away = rows.iter().filter(|row| row.session.is_none());
+    count_clients(rows.iter()) - count_clients(away)
 }
 
 fn flapped(case: &Case<'_>, outage: u32) -> u32 {
@@ -125,7 +131,7 @@ fn wave_facts(case: &Case<'_>, outage: &OutageSpan, wave: &Measured) -> WaveFact
     WaveFacts {
         wave: wave.part.wave(),
         dropped: count_clients(rows.iter()),
-        reconnected: count_clients(rows.iter().filter(|r| r.session.is_some())),
+        reconnected: count_back(rows),
         span_ms: span(wave.span.reached),
         dialled_span_ms: span(wave.span.dialled),
         peak_1s: peak.dialled.max(peak.reached),

@@ -25,6 +25,11 @@ pub(super) struct Absence {
 }
 
 impl Absence {
+    /// Which session was lost.
+    pub(super) fn lost(&self) -> usize {
+        self.sessions.start - 1
+    }
+
     pub(super) fn row(&self, history: &History, outage: u32, wave: u32) -> Return {
         Return {
             outage,

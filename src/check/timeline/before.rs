@@ -3,6 +3,8 @@
 
 use std::collections::HashSet;
 
+use super::least_judged;
+
 /// The waves of an outage so far, as far as they tell whether the next one is a relapse where herd does not own the
 /// server. There it sees connections and not processes, and pods rolled one after the other drop the same client more
 /// than once: it comes back to a pod whose turn is yet to come. So having been dropped before proves nothing by itself.
@@ -25,10 +27,13 @@ impl Before {
             || died && most_of(&self.seen)
     }
 
+    /// A few stray drops are no wave that another one could come back from.
     pub(super) fn add(&mut self, wave: HashSet<usize>, clients: usize) {
         self.whole |= is_whole(wave.len(), clients);
         self.seen.extend(&wave);
-        self.last = wave;
+        if wave.len() >= least_judged(clients) {
+            self.last = wave;
+        }
     }
 }
 

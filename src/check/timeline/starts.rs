@@ -78,12 +78,14 @@ pub(super) fn settle_half_open(absences: &mut [Absence], starts: &[Start]) {
             continue;
         };
         let start = starts[starts.partition_point(|s| s.at <= absence.at).max(1) - 1];
-        let from = start.at.max(opened);
+        // What still brought something then was not lost before.
+        let heard = absence.silent.unwrap_or_default();
+        let from = start.at.max(opened).max(heard);
         let cut = plain[plain.partition_point(|at| *at < from)..].first();
         absence.at = cut
             .filter(|at| **at <= absence.at)
             .copied()
             .or(start.cut.filter(|at| *at >= opened))
-            .unwrap_or(absence.at);
+            .map_or(absence.at, |at| at.max(heard).min(absence.at));
     }
 }

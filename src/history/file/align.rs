@@ -62,6 +62,7 @@ fn postpone_client(client: &mut Client, by: Duration) {
         opened.into_iter().chain(&mut s.marker).for_each(later);
         s.closed.iter_mut().for_each(|(at, _)| later(at));
         s.refused.iter_mut().for_each(|(at, _)| later(at));
+        s.silent_since.iter_mut().for_each(later);
     }
     client.quit.iter_mut().for_each(|(at, _)| later(at));
     let said = client.unread.iter_mut().chain(&mut client.refused_dials);
@@ -69,6 +70,10 @@ fn postpone_client(client: &mut Client, by: Duration) {
     client.traced.iter_mut().for_each(|t| later(&mut t.at));
     client.lacking.iter_mut().for_each(|(at, _)| later(at));
     client.retry_after.iter_mut().for_each(|(at, _)| later(at));
+    client.refreshed.iter_mut().for_each(|(at, _)| later(at));
+    for r in &mut client.reloads {
+        [&mut r.asked, &mut r.ended].into_iter().for_each(later);
+    }
 }
 
 /// What holds for the whole because of what each part says.
@@ -132,7 +137,7 @@ fn badness(end: &End) -> u8 {
 mod tests {
     use super::super::merge;
     use crate::history::build::Builder;
-    use crate::history::{Elapsed, End, Entry, History, Mark, PublicationKind, Shard};
+    use crate::history::{Elapsed, End, Entry, History, Mark, Memory, PublicationKind, Shard};
 
     /// Client `index` of two, whose shard began `began` ms after the other's; the first one publishes.
     fn part(index: u32, began: u64) -> History {
@@ -144,7 +149,8 @@ mod tests {
             .client(index, |c| {
                 c.open(10).got(100, 1).refused(150, "gone").dropped(200);
                 c.retry_after(160, 3_000).refused(250, "410");
-                c.traced(170, 2);
+                c.traced(170, 2).silent(180);
+                c.refreshed(260, Memory::Lost).reloaded(270, 5, 200);
             })
             .end(900);
         part.header.shard = Shard { index, of: 2 };
@@ -172,6 +178,16 @@ mod tests {
                 assert_eq!(
                     told,
                     [150, 160, 170, 250].map(|ms| Elapsed(ms * 1_000 + shift))
+                );
+                let anew = [
+                    client.sessions[0].silent_since.unwrap(),
+                    client.refreshed[0].0,
+                    client.reloads[0].asked,
+                    client.reloads[0].ended,
+                ];
+                assert_eq!(
+                    anew,
+                    [180, 260, 270, 275].map(|ms| Elapsed(ms * 1_000 + shift))
                 );
             }
             let received = whole.clients.iter().map(|c| {

@@ -180,7 +180,7 @@ impl Draft {
                         None => Error::Usage(what.into()),
                     });
                 }
-                if let (Some(given), Some(_)) = (&target.ready, &draft.command) {
+                if let (Some(given), Some(_)) = (&self.target.ready, &draft.command) {
                     let what = "one address can't tell which of several targets is away; leave it out: herd asks each by a TCP connect";
                     return Err(self.refuse(&given.origin, what));
                 }

@@ -28,7 +28,7 @@ use herd::check::{Check, DeliveryFacts, Finding, Outcome, ResumeOutcome, Wrong};
 use herd::history::build::{Builder, SEQ_BASE, Story};
 use herd::history::{
     AttemptOutcome, Cause, ClientId, DeliveryMode, Elapsed, End, Event, Fate, History, IdKind,
-    Mark, Publication, PublicationKind, Quit, Seq, Shard,
+    Mark, Publication, PublicationKind, Quit, Seq, Shard, TriggerKind,
 };
 
 fn judged(history: &History) -> Assessment {

@@ -6,6 +6,7 @@ mod falls;
 mod opening;
 mod region;
 mod relapse;
+mod spared;
 mod stale;
 
 use std::time::Duration;

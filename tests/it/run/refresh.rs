@@ -84,7 +84,9 @@ fn the_reload_storm_is_timed_and_failures_are_stated() {
             assert_eq!(rows.len(), 24);
             let word = if done > 0 { "done" } else { "failed" };
             assert!(rows.iter().all(|row| row["outcome"] == word), "{rows:?}");
-            assert_eq!(outcome(&summary, "resets"), "pass");
+            // Who never got the full state shows what nobody knows.
+            let expected = if done > 0 { "pass" } else { "unknown" };
+            assert_eq!(outcome(&summary, "resets"), expected);
         }
     };
     together([

@@ -107,3 +107,36 @@ fn a_killed_run_invents_no_losses_and_forgives_none() {
     );
     assert_eq!(outcomes(&a), [Outcome::Unknown; 3]);
 }
+
+/// A connection that a cut left in silence was dead since then, though its client noticed only after the settle limit. One that
+/// fell silent by itself was the server's to serve.
+#[test]
+fn a_session_that_a_cut_silenced_ends_with_its_last_sign_of_life() {
+    let noticed = |kind: TriggerKind, last_sign: u64| {
+        let history = one(|s| {
+            s.open(10).got_every(102, 100, 1..=3);
+            s.silent(last_sign).closed(40_000, Cause::Heartbeat);
+            s.resume(40_001, 3).got_all(40_010, 4..=10);
+        });
+        judged(&history.terms(|t| t.outages[0].trigger = kind).end(90_000))
+    };
+    let a = noticed(TriggerKind::Cut, 302);
+    assert_eq!((outcomes(&a), a.facts.late), (PASS, 0));
+    // Before the cut it was there to be served, silent or not.
+    let long = one(|s| {
+        s.open(10).got_every(102, 100, 1..=2);
+        s.silent(302).closed(40_000, Cause::Heartbeat);
+        s.resume(40_001, 2).got_all(40_010, 3..=10);
+    });
+    let cut = |t: &mut herd::history::Terms| {
+        t.outages[0].trigger = TriggerKind::Cut;
+        t.settle = std::time::Duration::from_millis(600);
+    };
+    let a = judged(&long.terms(cut).end(90_000));
+    assert_eq!(a.facts.late, 1, "event 3, due at 901");
+    // The server's own silence: after the network was back, or where there was no cut.
+    for (kind, last_sign) in [(TriggerKind::Cut, 5_350), (TriggerKind::Child, 302)] {
+        let a = noticed(kind, last_sign);
+        assert_eq!((outcomes(&a), a.facts.late), (LOSES, 7), "{kind:?}");
+    }
+}

@@ -157,3 +157,28 @@ fn a_reset_in_the_first_session_counts_once_the_client_has_something_to_reload()
     assert_eq!(at(50), Outcome::Pass);
     assert_eq!(at(400), Outcome::Fail);
 }
+
+/// What a reload covers the client must have got by it. Whoever asked again and got it has it.
+#[test]
+fn a_reload_that_failed_covers_nothing_for_sure() {
+    let told = |statuses: &[u16]| {
+        let history = one(|s| {
+            before(s);
+            s.resume(3_000, 3).reset(3_005, "6");
+            for (n, status) in (0..).zip(statuses) {
+                s.reloaded(3_006 + 100 * n, 40, *status);
+            }
+            s.got_every(5_002, 100, 7..=10);
+        });
+        judged(&history.terms(|t| t.max_resets = 1).end(END))
+    };
+    for done in [&[][..], &[200], &[503, 200]] {
+        assert_eq!(outcomes(&told(done)), PASS, "{done:?}");
+    }
+    for failed in [&[503][..], &[200, 503]] {
+        let a = told(failed);
+        let resets = finding(&a, Check::Resets);
+        assert_eq!(resets.outcome, Outcome::Unknown, "{failed:?}: {resets:?}");
+        assert!(resets.why.contains("status 503"), "{resets:?}");
+    }
+}

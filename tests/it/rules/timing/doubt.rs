@@ -6,7 +6,8 @@ use std::time::Duration;
 use herd::check::{Check, Outcome, judge};
 use herd::history::build::Builder;
 use herd::history::{
-    Attempt, AttemptOutcome, Cause, Elapsed, End, Mark, PolicySource, Quit, TriggerKind,
+    Attempt, AttemptOutcome, Cause, ClientId, Elapsed, End, Mark, PolicySource, Quit, TriggerKind,
+    chosen,
 };
 
 use Outcome::{Fail, Pass, Unknown};
@@ -44,13 +45,17 @@ fn rule_4_a_server_that_is_back_at_once_leaves_the_limit_out_of_reach() {
 
 #[test]
 fn rule_5_an_outage_that_hits_too_few_proves_nothing() {
-    let hit = |dropped: u32, share: f64| {
+    // First those that it was for.
+    let hit = |dropped: usize, share: f64| {
+        let mut order: Vec<u32> = (1..=100).collect();
+        order.sort_by_key(|k| !chosen(ClientId(*k), 100, share));
+        order.truncate(dropped);
         let clients = Builder::new(100)
             .terms(|t| t.outages[0].share = share)
             .outage(1, TRIGGER, READY)
             .each(move |k, s| {
                 s.open(100);
-                if k <= dropped {
+                if order.contains(&k) {
                     s.dropped(DROP).open(READY + 3 * u64::from(k));
                 }
             });

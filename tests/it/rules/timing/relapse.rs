@@ -1,5 +1,7 @@
 //! Rule 3 where relapses are hard to tell from restarts: pods rolled one by one, and a server that is never ready again.
 
+use std::time::Duration;
+
 use herd::check::{Check, Outcome, judge};
 use herd::history::build::{self, Builder};
 use herd::history::{Cause, CutKind, Elapsed, History, Mark, TriggerKind};
@@ -114,7 +116,7 @@ fn rule_6_who_dropped_just_before_the_end_may_still_come_back() {
 #[test]
 fn a_waves_peak_in_a_second_is_that_whatever_window_is_judged() {
     let history = spread(20, 1_900)
-        .terms(|t| t.peak_window = std::time::Duration::from_secs(30))
+        .terms(|t| t.peak_window = Duration::from_secs(30))
         .end(60_000);
     assert_eq!(judge(&history).outages[0].waves[0].peak_1s, 10);
 }
@@ -155,4 +157,112 @@ fn rule_3_a_cut_that_is_noticed_late_is_no_relapse() {
     assert_eq!(noticed(Some(TRIGGER - 20)), Pass);
     assert_eq!(noticed(Some(READY + 20_000)), Fail, "silent long after it");
     assert_eq!(noticed(None), Fail);
+}
+
+/// How long silence may go unnoticed says nothing of a server that ends connections by itself.
+#[test]
+fn rule_3_a_server_that_falls_while_silence_might_still_be_noticed_is_a_relapse() {
+    let silence = Duration::from_secs(45);
+    for cut in [CutKind::Fin, CutKind::Rst, CutKind::Refuse] {
+        let again = spread(50, 9_000).terms(|t| {
+            t.outages[0].trigger = TriggerKind::Cut;
+            (t.outages[0].cut, t.silence) = (Some(cut), Some(silence));
+        });
+        let again = again.each(|k, s| {
+            s.dropped(READY + 30_000);
+            s.resume(READY + 31_000 + 150 * u64::from(k), 2);
+        });
+        assert_eq!(outcome(&again.end(90_000), Check::Relapse), Fail, "{cut:?}");
+    }
+}
+
+/// In a slow network what ended in the cut is heard of later, whoever ended it.
+#[test]
+fn rule_3_an_end_that_comes_late_out_of_a_slow_network_is_no_relapse() {
+    let ended = |ms: u64| {
+        let clients = Builder::new(50)
+            .terms(|t| {
+                t.outages[0].trigger = TriggerKind::Cut;
+                t.outages[0].cut = Some(CutKind::Latency);
+                t.silence = Some(Duration::from_secs(10));
+            })
+            .outage(1, TRIGGER, READY)
+            .each(|k, s| {
+                s.open(1).dropped(ms).open(ms + 1_000 + 200 * u64::from(k));
+            });
+        outcome(&clients.end(120_000), Check::Relapse)
+    };
+    assert_eq!(ended(READY + 12_000), Pass);
+    assert_eq!(ended(READY + 12_001), Fail);
+}
+
+/// A run that was broken off within a cut: the network was still away.
+#[test]
+fn rule_3_a_cut_goes_on_until_the_network_is_back() {
+    for silent in [false, true] {
+        let clients = Builder::new(50)
+            .terms(|t| {
+                t.outages[0].trigger = TriggerKind::Cut;
+                t.outages[0].cut = Some(CutKind::Latency);
+            })
+            .mark(TRIGGER, Mark::Trigger { outage: 1 })
+            .mark(TRIGGER, Mark::Gone { outage: 1 })
+            .each(|_, s| {
+                s.open(1);
+                match silent {
+                    true => s.silent(15_000).closed(20_000, Cause::Heartbeat),
+                    false => s.closed(20_000, Cause::Reset),
+                };
+            });
+        let history = clients.cut(21_000);
+        assert_eq!(outcome(&history, Check::Relapse), Outcome::Unknown);
+    }
+}
+
+/// Clients find a blackhole one after the other. Some that the server ends meanwhile are a wave of its own making, a stray one
+/// is none.
+#[test]
+fn rule_3_what_the_server_ends_among_silent_ones_is_a_relapse() {
+    let ended = |by_server: u32| {
+        let clients = Builder::new(50)
+            .terms(|t| {
+                t.outages[0].trigger = TriggerKind::Cut;
+                t.outages[0].cut = Some(CutKind::Blackhole);
+                t.silence = Some(Duration::from_secs(10));
+            })
+            .outage(1, TRIGGER, READY)
+            .each(|k, s| {
+                let at = READY + 100 * u64::from(k);
+                s.open(1);
+                match k > 20 && k <= 20 + by_server {
+                    false => s.silent(TRIGGER - 20).closed(at, Cause::Heartbeat),
+                    true => s.closed(at, Cause::Reset),
+                };
+                s.open(at + 200 * u64::from(k));
+            });
+        outcome(&clients.end(120_000), Check::Relapse)
+    };
+    assert_eq!(ended(0), Pass);
+    assert_eq!(ended(2), Pass);
+    assert_eq!(ended(20), Fail);
+}
+
+/// One client that comes and goes between two falls must not make the second one look like another pod's turn.
+#[test]
+fn rule_3_a_stray_drop_hides_no_relapse() {
+    for kind in [TriggerKind::Command, TriggerKind::Wait] {
+        let again = |stray: bool| {
+            let clients = spread(50, 9_000).terms(|t| t.outages[0].trigger = kind);
+            let clients = clients.each(|k, s| {
+                if k == 1 && stray {
+                    s.dropped(30_000).resume(30_500, 2);
+                }
+                if k <= 30 {
+                    s.dropped(40_000).resume(41_000 + 150 * u64::from(k), 2);
+                }
+            });
+            outcome(&clients.end(90_000), Check::Relapse)
+        };
+        assert_eq!((again(false), again(true)), (Fail, Fail), "{kind:?}");
+    }
 }
