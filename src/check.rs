@@ -32,7 +32,7 @@ pub use facts::{
     Percentiles, PublicationFacts, ReconnectFacts, ResumeFacts, WaveFacts,
 };
 
-use crate::history::{ClientId, Elapsed, History, Seq, Source};
+use crate::history::{ClientId, DeliveryMode, Elapsed, History, Seq, Source};
 use dedupe::DedupeFacts;
 pub use name::Check;
 pub use renewal::{RefreshFacts, ReloadFacts};
@@ -104,6 +104,21 @@ pub enum Wrong {
     Unexpected,
     /// The same id with another content.
     Conflict,
+}
+
+impl Wrong {
+    /// Whether it counts against the server under the delivery that must hold. What the server stored under a reused id or
+    /// never should have sent counts in every mode. Where herd publishes, agreement asks for nothing less than
+    /// exactly-once: the numbers are there. The order is a question of its own.
+    #[must_use]
+    pub fn gates(self, mode: DeliveryMode) -> bool {
+        match self {
+            Self::Lost | Self::Late => mode != DeliveryMode::AtMostOnce,
+            Self::Duplicated => mode != DeliveryMode::AtLeastOnce,
+            Self::Unexpected | Self::Conflict => true,
+            Self::Reordered => false,
+        }
+    }
 }
 
 /// One offending (client, event) pair.

@@ -1,7 +1,7 @@
 //! What each server used while the run lasted, in numbers, and how it died. It judges nothing.
 //!
-//! A process counts its processor time from its own beginning: over restarts the parts are added up, and a share is taken
-//! only between two looks.
+//! A process counts its processor time from its own beginning: over restarts the parts are added up, what the first one had
+//! used before anybody looked is left out, and a share is taken only between two looks.
 
 use serde::{Deserialize, Serialize};
 
@@ -18,7 +18,7 @@ pub struct HealthFacts {
     pub target: u16,
     /// Processes that were watched one after the other.
     pub processes: u32,
-    /// Processor time of all of them, seconds.
+    /// Processor time of all of them since the first look, seconds.
     pub cpu_s: f64,
     /// The most between two looks, as a share of one processor: 2 is two of them.
     pub cpu_peak: f64,
@@ -28,6 +28,9 @@ pub struct HealthFacts {
     pub threads_peak: u32,
     /// The most open descriptors.
     pub descriptors_peak: u32,
+    /// When it was last seen.
+    #[serde(default)]
+    pub last_ms: Ms,
     /// How it went; of a long run every so many looks.
     pub series: Vec<HealthPoint>,
 }
@@ -122,6 +125,8 @@ pub fn facts(history: &History) -> Vec<HealthFacts> {
 fn of(looks: &[Look]) -> HealthFacts {
     let mut facts = HealthFacts {
         target: looks[0].health.target + 1,
+        cpu_s: -looks[0].health.cpu.as_secs_f64(),
+        last_ms: looks[looks.len() - 1].at.millis(),
         ..HealthFacts::default()
     };
     for (n, look) in looks.iter().enumerate() {
@@ -201,7 +206,10 @@ mod tests {
         let [facts] = &facts(&history)[..] else {
             panic!("one server");
         };
-        assert_eq!((facts.processes, facts.cpu_s), (2, 7.9));
+        assert_eq!(
+            (facts.processes, facts.cpu_s, facts.last_ms),
+            (2, 2.9, 6_000.0)
+        );
         let shares: Vec<f64> = facts.series.iter().map(|p| p.cpu).collect();
         assert_eq!(shares, [0.0, 0.5, 1.0, 0.25, 0.15]);
         assert_eq!(facts.cpu_peak, 1.0);

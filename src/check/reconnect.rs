@@ -298,9 +298,13 @@ impl Case<'_> {
         let few = f64::from(dropped) < LEAST_DROPPED * all as f64;
         (few && outage.outage > 0).then(|| match terms.share < 1.0 {
             false => format!(
-                "only {dropped} of {all} dropped, so this was no restart for all of the clients"
+                "only {dropped} of {all} dropped in outage {}, so it was not one of all the clients",
+                outage.outage
             ),
-            true => format!("only {dropped} of the {all} dropped that the cut was for"),
+            true => format!(
+                "only {dropped} of the {all} dropped that the cut of outage {} was for",
+                outage.outage
+            ),
         })
     }
 

@@ -241,7 +241,7 @@ async fn tunnels(
     if !scenario.outages.iter().any(cut) {
         return Ok(None);
     }
-    let tunnels = Tunnels::open(network.clone(), clock).await;
+    let tunnels = Tunnels::open(network.clone(), clock);
     let tunnels = tunnels.map_err(|e| {
         Error::Broken(format!(
             "herd can't listen on loopback, which a cut of the network needs: {e}"

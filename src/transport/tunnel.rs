@@ -131,11 +131,11 @@ impl Tunnels {
     ///
     /// # Errors
     /// Where herd can't listen on loopback.
-    pub async fn open(network: Arc<Network>, clock: Clock) -> io::Result<Self> {
+    pub fn open(network: Arc<Network>, clock: Clock) -> io::Result<Self> {
         Ok(Self {
             network,
             clock,
-            pairs: Pairs::open(clock).await?,
+            pairs: Pairs::open()?,
             state: Arc::default(),
         })
     }

@@ -28,19 +28,6 @@ impl Case<'_> {
         vec![self.exactly_once(), self.order(), self.resets()]
     }
 
-    /// What counts against the server under the delivery that must hold. What the server stored under a reused id or
-    /// never should have sent counts in every mode. Where herd publishes, agreement asks for nothing less than
-    /// exactly-once: the numbers are there.
-    fn gates(&self, wrong: Wrong) -> bool {
-        let mode = self.history.header.terms.delivery;
-        match wrong {
-            Wrong::Lost | Wrong::Late => mode != DeliveryMode::AtMostOnce,
-            Wrong::Duplicated => mode != DeliveryMode::AtLeastOnce,
-            Wrong::Unexpected | Wrong::Conflict => true,
-            Wrong::Reordered => false,
-        }
-    }
-
     fn exactly_once(&self) -> Finding {
         let facts = &self.totals.facts;
         let counts = [
@@ -50,10 +37,11 @@ impl Case<'_> {
             (Wrong::Unexpected, facts.unexpected, "unexpected"),
             (Wrong::Conflict, facts.conflict, "in conflict"),
         ];
+        let mode = self.history.header.terms.delivery;
         let list = |gating: bool| {
             let listed = counts
                 .iter()
-                .filter(|(wrong, n, _)| *n > 0 && self.gates(*wrong) == gating);
+                .filter(|(wrong, n, _)| *n > 0 && wrong.gates(mode) == gating);
             let parts: Vec<String> = listed.map(|(_, n, word)| format!("{n} {word}")).collect();
             parts.join(", ")
         };
@@ -81,7 +69,7 @@ impl Case<'_> {
         if self.agreement_only() {
             measured.insert_str(0, "agreement: ");
         }
-        let told = counts.iter().filter(|(wrong, _, _)| self.gates(*wrong));
+        let told = counts.iter().filter(|(wrong, _, _)| wrong.gates(mode));
         let examples = told
             .filter_map(|(wrong, _, _)| self.totals.examples.get(wrong))
             .cloned();
@@ -261,11 +249,25 @@ impl Case<'_> {
                 self.totals.unobserved, self.history.header.terms.settle
             ));
         }
+        unseen.extend(self.left_unserved());
         unseen.extend(self.could_not_read());
         if self.history.header.terms.source == Source::Others {
             self.not_identified(&mut unseen);
         }
         unseen
+    }
+
+    /// Open is not subscribed, but a client that others outdo for long may have been kept from what it was owed.
+    fn left_unserved(&self) -> Option<String> {
+        let unserved = &self.totals.unsubscribed;
+        (unserved.clients > 0).then(|| {
+            format!(
+                "nothing came to {} clients that began anew for up to {:.1} s after they were open, and {} pairs of what was sent meanwhile never did: whether they were subscribed can't be told; let the server serve them at once, or answer with a marker",
+                unserved.clients,
+                unserved.longest.as_secs_f64(),
+                unserved.pairs
+            )
+        })
     }
 
     /// What came in frames that were not read as their events: whose fault that is, nobody can tell but the profile's author.

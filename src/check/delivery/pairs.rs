@@ -81,6 +81,14 @@ impl Walk<'_, '_> {
             self.totals.unobserved += not_due;
         }
         self.told |= reset > 0;
+        let missed = |x: &&u32| self.due.contains(x) && !self.got.has(**x);
+        let unsure = self.unsure.iter().filter(missed).count() as u64;
+        if unsure > 0 {
+            let unsubscribed = &mut self.totals.unsubscribed;
+            unsubscribed.clients += 1;
+            unsubscribed.pairs += unsure;
+            unsubscribed.longest = unsubscribed.longest.max(self.unserved);
+        }
         for x in &lost {
             self.miss(self.scene.catalogue.item(*x).known);
         }

@@ -1,12 +1,29 @@
 //! What a reload makes of one client's state: because the server asked for it, or because it refused a resume (rule 17).
 //! Which items it covers is decided in `resets.rs`, when a refusal takes effect in `refusal.rs`.
 
+use std::time::Duration;
+
 use super::bits::Bits;
 use super::order::Progress;
 use super::refusal::Beginning;
 use super::resets::sent_until;
 use super::walk::Walk;
-use crate::history::{Elapsed, Receipt};
+use crate::history::{Elapsed, Receipt, Session};
+
+/// Open is not subscribed (rule 9), but a server has this long to see to it: as long as a session may be silent while others
+/// receive (rule 5).
+const SUBSCRIBED: Duration = Duration::from_secs(5);
+
+/// Clients that began anew over a connection that brought nothing for longer than [`SUBSCRIBED`], while others received.
+#[derive(Debug, Default)]
+pub(super) struct Unsubscribed {
+    /// How many there are.
+    pub(super) clients: u32,
+    /// What was sent after that time, and never came to them.
+    pub(super) pairs: u64,
+    /// The longest time from an opening to its first event.
+    pub(super) longest: Duration,
+}
 
 impl Walk<'_, '_> {
     /// What an earlier refusal makes of an item that arrives.
@@ -16,13 +33,29 @@ impl Walk<'_, '_> {
         };
         if let Some(until) = self.newcomer.served(session, receipt.at) {
             self.begin_as_new(session.opened, until);
+            self.doubt(session, until);
         }
         if self.refusal.goes_on(receipt.session, session, receipt.at) {
             self.forget();
         }
         if let Some(beginning) = self.refusal.served(session, receipt.at) {
             self.begin_anew(beginning, receipt.at);
+            self.doubt(session, beginning.until);
         }
+    }
+
+    /// What was sent until then is not owed to the client; but of what was sent long after its connection was open nobody
+    /// can tell whether it wasn't.
+    fn doubt(&mut self, session: &Session, until: Elapsed) {
+        let soon = session.opened + SUBSCRIBED;
+        if until <= soon {
+            return;
+        }
+        let catalogue = self.scene.catalogue;
+        let (before, sent) = (sent_until(catalogue, soon), sent_until(catalogue, until));
+        let unsure = (0..catalogue.items.len() as u32).filter(|x| sent.has(*x) && !before.has(*x));
+        self.unsure.extend(unsure);
+        self.unserved = self.unserved.max(until.since(session.opened));
     }
 
     pub(super) fn begin_anew(&mut self, beginning: Beginning, at: Elapsed) {

@@ -5,6 +5,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
+use std::time::Duration;
 
 use super::again::Again;
 use super::bits::Bits;
@@ -14,6 +15,7 @@ use super::newcomer::{self, Newcomer};
 use super::order::{Order, Progress};
 use super::presence::Presence;
 use super::refusal::Refusal;
+use super::reload::Unsubscribed;
 use super::resets::{Covers, sent_until};
 use super::unread::{UnreadFacts, unread};
 use super::visit::{Holdings, Visit};
@@ -43,6 +45,8 @@ pub(super) struct Totals {
     pub(super) compared: u64,
     /// What came and could not be read.
     pub(super) unread: UnreadFacts,
+    /// Clients that began anew and were left without events for long.
+    pub(super) unsubscribed: Unsubscribed,
     /// Clients that received nothing that counts (observe mode).
     pub(super) silent: u32,
     /// Clients that the server told to reload.
@@ -87,6 +91,9 @@ pub(super) struct Walk<'s, 'a> {
     pub(super) visit: Option<Visit>,
     pub(super) refusal: Refusal,
     pub(super) newcomer: Newcomer,
+    /// What was sent to others long after it had begun anew, before anything came to it; and for how long nothing did.
+    pub(super) unsure: Vec<u32>,
+    pub(super) unserved: Duration,
     pub(super) told: bool,
     /// It began anew without a cursor, after a refused resume or a reset.
     pub(super) anew: bool,
@@ -138,6 +145,8 @@ impl<'s, 'a> Walk<'s, 'a> {
             visit: None,
             refusal: Refusal::default(),
             newcomer: Newcomer::default(),
+            unsure: Vec::new(),
+            unserved: Duration::ZERO,
             told: false,
             anew: false,
             places,

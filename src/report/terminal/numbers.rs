@@ -56,7 +56,10 @@ pub(super) fn tell(page: &mut Page, input: &Input<'_>) {
         entry("Asked to", &retry_after(told));
     }
     for server in &summary.health {
-        entry("Server", &renewal::health(server, summary.health.len()));
+        entry(
+            "Server",
+            &renewal::health(server, summary.health.len(), input.history.horizon),
+        );
     }
     for death in summary.deaths.iter().take(SAMPLE) {
         for (n, text) in renewal::death(death).iter().enumerate() {

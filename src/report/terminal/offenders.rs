@@ -20,12 +20,28 @@ const INDENT: usize = 6;
 
 /// Tells the first offending pairs, if there are any.
 pub(super) fn tell(page: &mut Page, history: &History, verdict: &Verdict) {
-    if verdict.offenders.is_empty() {
+    let mode = history.header.terms.delivery;
+    // What the delivery that was asked for allows offends nobody.
+    let offends = |wrong: Wrong| wrong == Wrong::Reordered || wrong.gates(mode);
+    let offenders = verdict.offenders.iter().filter(|o| offends(o.wrong));
+    let told = offenders.clone().take(TOLD).count();
+    if told == 0 {
         return;
     }
     let d = &verdict.delivery;
-    let all = d.lost + d.late + d.duplicated + d.reordered + d.unexpected + d.conflict;
-    let told = verdict.offenders.len().min(TOLD);
+    let counts = [
+        (Wrong::Lost, d.lost),
+        (Wrong::Late, d.late),
+        (Wrong::Duplicated, d.duplicated),
+        (Wrong::Reordered, d.reordered),
+        (Wrong::Unexpected, d.unexpected),
+        (Wrong::Conflict, d.conflict),
+    ];
+    let all: u64 = counts
+        .iter()
+        .filter(|(w, _)| offends(*w))
+        .map(|(_, n)| n)
+        .sum();
     let title = if all > told as u64 {
         format!("  First {told} of {} offending pairs", count(all))
     } else {
@@ -33,7 +49,7 @@ pub(super) fn tell(page: &mut Page, history: &History, verdict: &Verdict) {
     };
     page.blank();
     page.line(&[(Tone::Title, &title)]);
-    for (n, offender) in verdict.offenders.iter().take(TOLD).enumerate() {
+    for (n, offender) in offenders.take(TOLD).enumerate() {
         pair(page, history, n + 1, offender);
     }
 }

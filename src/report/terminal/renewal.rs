@@ -1,9 +1,12 @@
 //! Clients that began anew and servers' health, as people read them.
 
+use std::time::Duration;
+
 use super::line;
 use super::text::{TIE, bytes, count, counted, ms, tied};
 use crate::check::health::{Death, HealthFacts};
 use crate::check::{OutageFacts, RefreshFacts, ReloadFacts};
+use crate::history::Elapsed;
 
 /// What an outage's lines say of clients that began anew.
 pub(super) fn of_outage(outage: &OutageFacts) -> Vec<String> {
@@ -73,11 +76,18 @@ fn reload(facts: &ReloadFacts) -> String {
     text
 }
 
+/// How long a server that is looked at every second may go unseen before it is gone.
+const UNSEEN: Duration = Duration::from_secs(3);
+
 /// One server's use; told with its number where there are several.
-pub(super) fn health(facts: &HealthFacts, of: usize) -> String {
+pub(super) fn health(facts: &HealthFacts, of: usize, horizon: Elapsed) -> String {
     let which = match of {
         1 => String::new(),
         _ => format!("{}: ", facts.target),
+    };
+    let gone = match horizon.millis() - facts.last_ms > UNSEEN.as_millis() as f64 {
+        true => format!("; gone after {}", ms(facts.last_ms)),
+        false => String::new(),
     };
     format!(
         "{which}{:.1}{TIE}s CPU, at most {:.0}{TIE}% of one, {}, {}, {}",
@@ -86,7 +96,7 @@ pub(super) fn health(facts: &HealthFacts, of: usize) -> String {
         bytes(facts.rss_peak_bytes),
         counted(facts.threads_peak, "thread"),
         counted(facts.descriptors_peak, "descriptor")
-    )
+    ) + &gone
 }
 
 /// How a server died, and its last lines.

@@ -30,7 +30,7 @@ impl Rig {
         let url = format!("ws://{}/", target.local_addr().unwrap());
         let network = Arc::new(Network::plain(LIMIT));
         Self {
-            tunnels: Tunnels::open(network, Clock::start()).await.unwrap(),
+            tunnels: Tunnels::open(network, Clock::start()).unwrap(),
             target,
             url: url.parse().unwrap(),
         }

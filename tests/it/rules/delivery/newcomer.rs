@@ -65,6 +65,54 @@ fn what_is_published_once_it_is_served_is_expected() {
     assert_eq!((outcomes(&a), a.facts.lost), (LOSES, 4));
 }
 
+/// Open is not subscribed, but the time for that is not without an end: it may have been, and missed what was sent.
+#[test]
+fn one_that_is_served_long_after_it_was_open_leaves_a_doubt() {
+    // Event 11 is sent at 7,500 ms, one every 100 ms follows, and the connection is open since 3,000 ms.
+    let served = |memory: bool, first: u64| {
+        let rest = |s: &mut Story<'_>, first: u64| {
+            s.got_every(7_502 + (first - 11) * 100, 100, first..=30);
+        };
+        let history = published(Builder::new(2)).acked_every(11..=30, 7_500, 100);
+        let history = history.client(2, |s| {
+            right(s);
+            rest(s, 11);
+        });
+        judged(
+            &history
+                .client(1, |s| {
+                    before(s);
+                    if memory {
+                        s.resume(2_500, 3).refused(2_501, "gone").dropped(2_502);
+                    } else {
+                        s.refreshed(1_500, Memory::Lost);
+                    }
+                    s.open(3_000);
+                    rest(s, first);
+                })
+                .end(END),
+        )
+    };
+    assert_eq!(outcomes(&served(false, 15)), PASS);
+    let a = served(false, 20);
+    assert_eq!(outcomes(&a), UNSURE);
+    assert_eq!(counts(&a), (3 + 30 + 11, 3 + 30 + 11, 0, 0));
+    assert!(
+        why(&a).contains("up to 5.4 s after they were open, and 3 pairs"),
+        "{}",
+        why(&a)
+    );
+    // One whose resume was refused is told to reload, and begins anew likewise.
+    assert_eq!(
+        finding(&served(true, 15), Check::ExactlyOnce).outcome,
+        Outcome::Pass
+    );
+    assert_eq!(
+        finding(&served(true, 20), Check::ExactlyOnce).outcome,
+        Outcome::Unknown
+    );
+}
+
 #[test]
 fn a_session_that_brought_nothing_leaves_it_new() {
     let again = |s: &mut Story<'_>| {
