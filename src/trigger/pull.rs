@@ -20,7 +20,7 @@ pub struct Remote {
     /// How long it may take to be ready after it was gone.
     pub ready_limit: Duration,
     /// When most of the clients were found dropped in this outage; the caller sets it, and sets it back to none before
-    /// the next [`Trigger::pull`].
+    /// the next [`super::Trigger::pull`].
     pub mostly_dropped: watch::Receiver<Option<Elapsed>>,
 }
 
